@@ -1,0 +1,62 @@
+# Everything a newcomer or CI needs; `make help` lists it. Needs git, make and Python 3.11 or newer.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format lint types imports bench lock clean
+
+help: ## list these targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.installed ## make the environment in .venv, and Java if it is missing
+	@scripts/ensure-java
+
+demo: setup ## run the main job
+	@$(BIN)/factor-windows demo
+
+test: $(VENV)/.installed-dev setup ## install what tests need, and run them all
+	@$(BIN)/pytest
+
+check: $(VENV)/.installed-dev ## format, lint, types, import direction, tests: what CI runs
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(MAKE) --no-print-directory test
+
+format: $(VENV)/.installed-dev ## rewrite the code in the project's format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: setup ## measure
+	@$(BIN)/factor-windows bench
+
+lock: $(VENV)/.installed-dev ## choose the versions of all dependencies anew
+	@$(BIN)/pip install --quiet uv
+	@$(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 --upgrade \
+	  --generate-hashes --no-annotate --custom-compile-command "make lock" --quiet -o requirements.lock
+	@$(BIN)/uv pip compile pyproject.toml --group build --group dev --universal --python-version 3.11 --upgrade \
+	  --generate-hashes --no-annotate --custom-compile-command "make lock" --quiet \
+	  -c requirements.lock -o requirements-dev.lock
+
+clean: ## remove the environment and all caches
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+# Hatchling is in the lock, so the project itself is built without fetching anything that is not.
+INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(1) && \
+  $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . && touch $@
+
+$(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/pip
+	@echo "installing into $(VENV) ..."
+	@$(call INSTALL,requirements.lock)
+
+$(VENV)/.installed-dev: requirements-dev.lock pyproject.toml | $(BIN)/pip
+	@echo "installing into $(VENV), with what tests need ..."
+	@$(call INSTALL,requirements-dev.lock)
+	@touch $(VENV)/.installed
+
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "factor-windows needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,138 @@
+"""Aggregates as users write them, such as `avg(temperature) AS mean_t`, read into values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp, parse_one
+
+from factor_windows.errors import AggregateError
+from factor_windows.expressions import VerbatimSpark, name_of, parse, sql_of
+from factor_windows.functions import FUNCTIONS, Function, Kind, State
+
+_CONSTANTS = {"ignore_nulls", "deviation", "share", "accuracy", "deterministic"}
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate column of a query: a function of arguments, all in Spark SQL, under a name.
+
+    >>> mean = Aggregate.read("avg(temperature) FILTER (WHERE ok) AS mean_t")
+    >>> mean.function.name, mean.arguments, mean.filter, mean.name
+    ('avg', ('temperature',), 'ok', 'mean_t')
+    """
+
+    sql: str
+    name: str
+    function: Function
+    arguments: tuple[str, ...]
+    filter: str = ""
+    distinct: bool = False
+
+    @classmethod
+    def read(cls, text: str) -> Aggregate:
+        tree, alias = parse(text, what="aggregate", error=AggregateError)
+        call, condition, ignore_nulls = _taken_apart(tree)
+        if not isinstance(call, exp.Anonymous):
+            raise AggregateError(
+                f"aggregate {text!r} is not one call of an aggregate function; write it such as 'min(temperature)'"
+            )
+        function = FUNCTIONS.get(call.name.lower())
+        if function is None:
+            raise AggregateError(
+                f"aggregate {text!r} uses the unknown function {call.name!r}; known are {', '.join(sorted(FUNCTIONS))}"
+            )
+        arguments = call.expressions
+        distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
+        if distinct:
+            arguments = arguments[0].expressions
+        for part in (*arguments, *([condition] if condition else [])):
+            _forbid_aggregates(part, text)
+        _check_arguments(function, arguments, distinct, text)
+        if ignore_nulls:
+            if "ignore_nulls" not in function.parameters or len(arguments) > 1:
+                raise AggregateError(f"aggregate {text!r} has IGNORE NULLS, which only first(x) and last(x) take")
+            arguments = [*arguments, exp.true()]
+        return cls(
+            sql=sql_of(tree),
+            name=alias or name_of(tree),
+            function=function,
+            arguments=tuple(sql_of(argument) for argument in arguments),
+            filter=sql_of(condition) if condition else "",
+            distinct=distinct,
+        )
+
+    @property
+    def kind(self) -> Kind:
+        """Say how the aggregate may be shared; distinct values cannot be merged in bounded space."""
+        return Kind.HOLISTIC if self.distinct else self.function.kind
+
+    def states(self, *, time: str) -> tuple[State, ...]:
+        """List the partial states with the arguments and the filter put into their lifts; none if it is holistic.
+
+        >>> Aggregate.read("count(v) FILTER (WHERE ok)").states(time="ts")
+        (State(name='count', lift='count(v) FILTER(WHERE ok)', combine='sum(:count)'),)
+        """
+        if self.kind is Kind.HOLISTIC:
+            return ()
+        values = {
+            parameter: _expression(text)
+            for parameter, text in zip(self.function.parameters, self.arguments, strict=False)
+        }
+        conditions = [_expression(self.filter)] if self.filter else []
+        ignored = values.get("ignore_nulls")
+        if isinstance(ignored, exp.Boolean) and ignored.this:
+            conditions.append(_expression("NOT :x IS NULL"))
+        filled = []
+        for state in self.function.states:
+            lift: exp.Expr = _expression(state.lift)
+            own = [lift.expression.this] if isinstance(lift, exp.Filter) else []
+            call = lift.this if isinstance(lift, exp.Filter) else lift
+            if own + conditions:
+                lift = exp.Filter(this=call, expression=exp.Where(this=exp.and_(*own, *conditions)))
+            complete = exp.replace_placeholders(lift, **values, time=_expression(time))
+            filled.append(State(state.name, sql_of(complete), state.combine))
+        return tuple(filled)
+
+
+def _taken_apart(tree: exp.Expr) -> tuple[exp.Expr, exp.Expr | None, bool]:
+    """Split `call [IGNORE NULLS] [FILTER (WHERE condition)]` into its three parts."""
+    condition = None
+    ignore_nulls = False
+    while True:
+        if isinstance(tree, exp.Filter) and condition is None:
+            condition, tree = tree.expression.this, tree.this
+        elif isinstance(tree, exp.IgnoreNulls):
+            ignore_nulls, tree = True, tree.this
+        elif isinstance(tree, exp.Paren):
+            tree = tree.this
+        else:
+            return tree, condition, ignore_nulls
+
+
+def _forbid_aggregates(part: exp.Expr, text: str) -> None:
+    for call in part.find_all(exp.Anonymous):
+        if call.name.lower() in FUNCTIONS:
+            raise AggregateError(
+                f"aggregate {text!r} has the aggregate {sql_of(call)!r} inside; aggregates do not nest in one query"
+            )
+
+
+def _check_arguments(function: Function, arguments: list[exp.Expr], distinct: bool, text: str) -> None:
+    most = len(function.parameters)
+    least = most - function.optional
+    many_values = function.name == "count" and distinct
+    if not (least <= len(arguments) <= most or (many_values and arguments)):
+        expected = " or ".join(
+            f"{function.name}({', '.join(function.parameters[:count])})" for count in range(least, most + 1)
+        )
+        raise AggregateError(f"aggregate {text!r} has {len(arguments)} arguments; write {expected}")
+    for parameter, argument in zip(function.parameters, arguments, strict=False):
+        if isinstance(argument, exp.Star) and (function.name != "count" or distinct):
+            raise AggregateError(f"aggregate {text!r} has '*' as its argument; only count(*) takes it")
+        if parameter in _CONSTANTS and argument.find(exp.Column):
+            raise AggregateError(f"aggregate {text!r} has {sql_of(argument)!r} where a constant is expected")
+
+
+def _expression(text: str) -> exp.Expr:
+    return exp.Star() if text == "*" else parse_one(text, dialect=VerbatimSpark)

@@ -1,0 +1,1 @@
+"""Measurements: how quickly plans are found, and how quickly they run."""

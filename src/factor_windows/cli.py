@@ -1,0 +1,147 @@
+"""The command line: `factor-windows demo | explain | bench`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from factor_windows import __version__
+from factor_windows.errors import FactorWindowsError, OptionError
+from factor_windows.functions import FUNCTIONS
+from factor_windows.query import Query
+from factor_windows.search import optimize
+from factor_windows.window import parse_window
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+WindowOption = Annotated[
+    list[str] | None,
+    typer.Option("--window", "-w", metavar="[NAME=]RANGE[/SLIDE][@OFFSET]", help="A window, such as 20m or 1h/10m@5m."),
+]
+FunctionOption = Annotated[
+    list[str] | None,
+    typer.Option("--function", "-f", help="A function, such as min, or an aggregate, such as 'avg(t) AS mean_t'."),
+]
+
+
+def main() -> None:
+    """Run the command line; a user's mistake ends in one sentence and exit code 2."""
+    try:
+        app()
+    except FactorWindowsError as mistake:
+        print(f"error: {mistake}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"factor-windows {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Aggregates over many windows of one stream for about the price of one."""
+
+
+@app.command()
+def explain(
+    window: WindowOption = None,
+    function: FunctionOption = None,
+    key: Annotated[list[str] | None, typer.Option("--key", "-k", help="A key to group by, such as device.")] = None,
+    time: Annotated[str, typer.Option(help="The time column.")] = "ts",
+    search: Annotated[str, typer.Option(help="none, coverage or factor.")] = "factor",
+    cost: Annotated[str, typer.Option(help="The cost model: paper.")] = "paper",
+    unit: Annotated[
+        str | None, typer.Option(help="The unit of time, such as 1m; by default the windows' greatest common divisor.")
+    ] = None,
+    rate: Annotated[str | None, typer.Option(help="Events per unit of time; by default 1.")] = None,
+    operators: Annotated[bool, typer.Option(help="Show the operators too, before and after the rewriting.")] = False,
+    candidates: Annotated[bool, typer.Option(help="Show the factor windows that were looked at too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Show the cheapest plan for a set of windows, and why."""
+    from factor_windows.explain.candidates import considered
+    from factor_windows.explain.document import document
+    from factor_windows.operators import OperatorGraph
+
+    query = Query(
+        time=time,
+        keys=key or [],
+        windows=[parse_window(text) for text in window or []],
+        aggregates=[_aggregate(text) for text in function or ["min"]],
+    )
+    plan = optimize(query, search=search, cost=cost, unit=unit, rate=_number(rate))
+    before, after = OperatorGraph.of(plan.naive()), OperatorGraph.of(plan)
+    if as_json:
+        described = document(plan)
+        if operators:
+            described["operators"] = {
+                name: [[str(source), str(target)] for source, target in graph.links]
+                for name, graph in (("before", before), ("after", after))
+            }
+        if candidates:
+            described["candidates"] = [
+                {
+                    "above": place.above.name if place.above else None,
+                    "below": [window.name for window in place.below],
+                    "candidates": [window.label for window in place.candidates],
+                    "best": place.best.label if place.best else None,
+                }
+                for place in considered(plan)
+            ]
+        print(json.dumps(described, indent=2, ensure_ascii=False))
+        return
+    print(plan.explain())
+    if candidates:
+        print("\nfactor windows looked at\n" + "\n".join(f"  {place}" for place in considered(plan)))
+    if operators:
+        for name, graph in (("before", before), ("after", after)):
+            print(f"\noperators {name}\n" + "\n".join(f"  {line}" for line in str(graph).splitlines()))
+
+
+@app.command()
+def demo() -> None:
+    """Plan the paper's examples and check the plans on generated readings."""
+    from factor_windows.demo import run
+
+    run()
+
+
+@app.command()
+def bench() -> None:
+    """Measure how long planning takes."""
+    from factor_windows.bench.planning import HEADER, cases, measure
+
+    print(HEADER)
+    measured = []
+    for case in cases():
+        measured.append(measure(case))
+        print(measured[-1], flush=True)
+    if not all(result.within_limit for result in measured):
+        raise typer.Exit(1)
+
+
+def _aggregate(text: str) -> str:
+    """Complete a bare function name to an aggregate over columns named like its parameters."""
+    function = FUNCTIONS.get(text.strip().lower())
+    if function is None:
+        return text if "(" in text or not text.strip() else f"{text}(x)"
+    required = function.parameters[: len(function.parameters) - function.optional]
+    return f"{text}({', '.join('0.5' if parameter == 'share' else parameter for parameter in required)})"
+
+
+def _number(text: str | None) -> float | int | None:
+    if text is None:
+        return None
+    try:
+        return int(text) if text.strip().lstrip("+-").isdigit() else float(text)
+    except ValueError:
+        raise OptionError(f"rate {text!r} is not a number; it is the number of events per unit of time") from None

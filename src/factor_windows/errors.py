@@ -1,0 +1,25 @@
+"""What can go wrong: one base error and a few kinds, each naming the bad value and what is allowed."""
+
+
+class FactorWindowsError(ValueError):
+    """The base of every error that a user's own input can cause."""
+
+
+class WindowError(FactorWindowsError):
+    """A window or a duration that cannot exist."""
+
+
+class AggregateError(FactorWindowsError):
+    """An aggregate that cannot be read, or is not supported."""
+
+
+class QueryError(FactorWindowsError):
+    """A query whose parts do not fit together."""
+
+
+class OptionError(FactorWindowsError):
+    """An option of `optimize` that is outside its allowed values."""
+
+
+class PlanError(FactorWindowsError):
+    """A plan that would not compute its query."""

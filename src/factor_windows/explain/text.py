@@ -1,0 +1,71 @@
+"""A plan as text: the tree, each node's cost, and the predicted gain."""
+
+from __future__ import annotations
+
+from factor_windows.cost import Exact
+from factor_windows.plan import Plan, PlanNode
+from factor_windows.window import readable
+
+
+def explain(plan: Plan) -> str:
+    """Draw a plan's tree with a line for each node."""
+    children: dict[str | None, list[PlanNode]] = {}
+    for node in plan.nodes:
+        children.setdefault(node.parent, []).append(node)
+    lines = [("raw events", "", "", _rate(plan))]
+    naive_cost = plan.naive_cost
+    waiting = [("", node) for node in reversed(children[None])]
+    while waiting:
+        indent, node = waiting.pop()
+        last = node is children[node.parent][-1]
+        share = f"{float(100 * node.cost / naive_cost):.1f} %"
+        branch = "└─ " if last else "├─ "
+        lines.append((indent + branch + _name(node), number(node.cost), share, _reads(plan, node)))
+        deeper = indent + ("   " if last else "│  ")
+        waiting += [(deeper, child) for child in reversed(children.get(node.name, []))]
+    widths = [max(len(line[column]) for line in lines) for column in range(3)]
+    drawn = [
+        f"{tree:<{widths[0]}}  {cost:>{widths[1]}}  {share:>{widths[2]}}  {note}".rstrip()
+        for tree, cost, share, note in lines
+    ]
+    return "\n".join([*_summary(plan), "", *drawn])
+
+
+def number(value: Exact) -> str:
+    """Write a cost with at most one decimal.
+
+    >>> from fractions import Fraction
+    >>> number(14535), number(Fraction(25, 2))
+    ('14,535', '12.5')
+    """
+    return f"{int(value):,}" if value == int(value) else f"{float(value):,.1f}"
+
+
+def _summary(plan: Plan) -> list[str]:
+    hidden = sum(not node.exposed for node in plan.nodes)
+    added = f", {hidden} hidden factor window{'s' * (hidden > 1)} added" if hidden else ""
+    gain = (
+        f"{float(plan.naive_cost / plan.cost):.1f} times cheaper" if plan.cost < plan.naive_cost else "nothing to share"
+    )
+    asked = ", ".join(aggregate.name for aggregate in plan.query.parsed_aggregates)
+    keys = ", ".join(key.name for key in plan.query.parsed_keys)
+    count = len(plan.query.names)
+    return [
+        f"{asked}{' per ' + keys if keys else ''} over {count} window{'s' * (count > 1)}{added}",
+        f"cost {number(plan.cost)} instead of {number(plan.naive_cost)}: {gain} (search {plan.search}, {plan.status})",
+    ]
+
+
+def _rate(plan: Plan) -> str:
+    model = plan.cost_model
+    return f"{number(model.rate)} event{'s' * (model.rate != 1)} every {readable(model.unit)}"
+
+
+def _name(node: PlanNode) -> str:
+    return ", ".join(node.shown_as) if node.exposed else f"({node.name})"
+
+
+def _reads(plan: Plan, node: PlanNode) -> str:
+    reads = number(plan.reads(node))
+    what = f"reads {reads} event{'s' * (reads != '1')}" if node.parent is None else f"reads {reads} × {node.parent}"
+    return what if node.exposed else f"{what}, hidden"

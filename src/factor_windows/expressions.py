@@ -1,0 +1,114 @@
+"""Spark SQL expressions as values: read once, checked, and written back so that nothing can break out of its place.
+
+Used for keys, the time column, and the arguments and filters of aggregates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sqlglot import exp, parse_one
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+from sqlglot.parsers.spark import SparkParser
+
+from factor_windows.errors import FactorWindowsError
+
+_SYNTAX_NOT_FUNCTIONS = {"CAST", "CONVERT", "EXTRACT", "TRIM", "TRY_CAST", "POSITION"}
+
+
+class VerbatimSpark(Spark):
+    """Spark SQL with every function kept under the name that the user wrote."""
+
+    class Parser(SparkParser):
+        """Reads calls as they stand; only what has a grammar of its own, such as CAST, is treated specially."""
+
+        FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+            name: parser for name, parser in SparkParser.FUNCTION_PARSERS.items() if name in _SYNTAX_NOT_FUNCTIONS
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A scalar expression and the name of the column it makes.
+
+    >>> Expression.read("upper(City) AS city")
+    Expression(sql='upper(City)', name='city')
+    """
+
+    sql: str
+    name: str
+
+    @classmethod
+    def read(
+        cls, text: str, *, what: str = "expression", error: type[FactorWindowsError] = FactorWindowsError
+    ) -> Expression:
+        tree, alias = parse(text, what=what, error=error)
+        return cls(sql=sql_of(tree), name=alias or name_of(tree))
+
+
+def parse(text: str, *, what: str, error: type[FactorWindowsError]) -> tuple[exp.Expr, str]:
+    """Parse one expression, and tell its alias apart; a mistake becomes `error`, in one sentence."""
+    if not isinstance(text, str):
+        raise error(f"{what} {text!r} is not text; write it in Spark SQL, such as 'device' or 'upper(city) AS city'")
+    if not text.strip():
+        raise error(f"{what} is empty; write it in Spark SQL, such as 'device' or 'upper(city) AS city'")
+    try:
+        tree = parse_one(text, dialect=VerbatimSpark)
+    except SqlglotError as mistake:
+        details = getattr(mistake, "errors", None)
+        where = f" at line {details[0]['line']}, column {details[0]['col']}" if details else ""
+        raise error(f"{what} {_shortened(text)} is not valid Spark SQL{where}") from None
+    except RecursionError:
+        raise error(f"{what} {_shortened(text)} is nested too deeply") from None
+    alias = ""
+    if isinstance(tree, exp.Alias):
+        alias, tree = tree.alias, tree.this
+    if not isinstance(tree, exp.Condition | exp.Filter | exp.IgnoreNulls) or tree.find(exp.Query):
+        raise error(f"{what} {_shortened(text)} is not one expression; sub-queries and statements do not fit here")
+    if tree.find(exp.Window):
+        raise error(f"{what} {_shortened(text)} has OVER (...), which does not fit inside a window aggregate")
+    if tree.find(exp.Placeholder, exp.Parameter):
+        raise error(f"{what} {_shortened(text)} has a placeholder; write its value instead")
+    return tree, alias
+
+
+def sql_of(tree: exp.Expr) -> str:
+    """Write a parsed expression as Spark SQL, with the user's own function names."""
+    return tree.sql(dialect=VerbatimSpark, normalize_functions=False, comments=False)
+
+
+def name_of(tree: exp.Expr) -> str:
+    """Name a column as Spark names it when the user gives no alias.
+
+    >>> name_of(parse("SUM((price + 1) * `my qty`)", what="value", error=FactorWindowsError)[0])
+    'sum(((price + 1) * my qty))'
+    """
+    if isinstance(tree, exp.Column):
+        return tree.name
+    if isinstance(tree, exp.Filter):
+        return f"{name_of(tree.this)} FILTER (WHERE {name_of(tree.expression.this)})"
+    root = exp.Paren(this=tree.copy())
+    for paren in list(root.this.find_all(exp.Paren)):
+        paren.replace(paren.this)
+    for operation in list(root.find_all(exp.Binary, exp.Not)):
+        if not isinstance(operation, exp.Dot):
+            wrapped = exp.Paren()
+            operation.replace(wrapped)
+            wrapped.set("this", operation)
+    for identifier in root.find_all(exp.Identifier):
+        identifier.set("quoted", False)
+    for literal in list(root.find_all(exp.Literal)):
+        if literal.is_string:
+            literal.replace(exp.Var(this=literal.this))
+    for star in list(root.find_all(exp.Star)):
+        star.replace(exp.Literal.number(1))
+    spelled: str = root.this.sql(dialect=VerbatimSpark, normalize_functions="lower", comments=False)
+    return spelled
+
+
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= 80 else text[:77] + "...")

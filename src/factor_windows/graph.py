@@ -1,0 +1,99 @@
+"""The window coverage graph: which node can be computed from which (Paper: sections II-C and IV-A)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from factor_windows.coverage import covers, partitions
+from factor_windows.functions import Kind
+from factor_windows.query import Query
+from factor_windows.window import Window
+
+RELATIONS: Mapping[Kind, Callable[[Window, Window], bool]] = {Kind.OVERLAP_SAFE: covers, Kind.MERGEABLE: partitions}
+"""The relation that an edge needs; holistic functions have none, and read raw events only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a plan computes once: a window for a set of keys. Functions and filters are states it carries."""
+
+    window: Window
+    keys: frozenset[str] = frozenset()
+
+    def can_read(self, parent: Node, kind: Kind) -> bool:
+        """Say whether this node can be computed from another one, for functions of that kind.
+
+        >>> from factor_windows.window import tumbling
+        >>> site_hours = Node(tumbling("1 hour"), frozenset({"site"}))
+        >>> site_hours.can_read(Node(tumbling("10 minutes"), frozenset({"site", "device"})), Kind.MERGEABLE)
+        True
+        """
+        holds = RELATIONS.get(kind)
+        return holds is not None and holds(parent.window, self.window) and self.keys <= parent.keys
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageGraph:
+    """Nodes with every true edge between them; `None` is the virtual root, the raw events.
+
+    >>> from factor_windows.window import tumbling
+    >>> ten, twenty, thirty = (Node(tumbling(f"{n} minutes")) for n in (10, 20, 30))
+    >>> graph = CoverageGraph.of((ten, twenty, thirty), Kind.MERGEABLE)
+    >>> graph.children[ten] == (twenty, thirty), graph.children[None] == (ten,)
+    (True, True)
+    """
+
+    kind: Kind
+    parents: Mapping[Node, tuple[Node, ...]]
+    """The nodes that each node can read."""
+    children: Mapping[Node | None, tuple[Node, ...]]
+    """The nodes that can read each node; the virtual root's are those that can read no other (Paper: section IV-A)."""
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node], kind: Kind) -> CoverageGraph:
+        """Draw every edge that is true for functions of that kind."""
+        distinct = tuple(dict.fromkeys(nodes))
+        parents = _parents(distinct, kind)
+        children: dict[Node | None, list[Node]] = {None: [], **{node: [] for node in distinct}}
+        for child in distinct:
+            for parent in parents[child] or (None,):
+                children[parent].append(child)
+        return cls(kind, parents, {parent: tuple(found) for parent, found in children.items()})
+
+    @classmethod
+    def of_query(cls, query: Query) -> CoverageGraph:
+        """Draw the graph of a query's own windows."""
+        keys = frozenset(key.name for key in query.parsed_keys)
+        return cls.of((Node(window, keys) for window in query.names), query.kind)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """List the nodes, without the virtual root."""
+        return tuple(self.parents)
+
+    def extended(self, factors: Iterable[Node]) -> CoverageGraph:
+        """Add factor windows, with every edge that is true for them."""
+        return CoverageGraph.of((*self.nodes, *factors), self.kind)
+
+
+def _parents(nodes: tuple[Node, ...], kind: Kind) -> dict[Node, tuple[Node, ...]]:
+    """Find each node's parents among those that Theorem 1 leaves: asking every pair is slow for 1,000 windows."""
+    by_slide: dict[int, dict[tuple[int, int], list[Node]]] = {}
+    for node in sorted(nodes, key=lambda node: node.window.range):
+        window = node.window
+        residues = (window.range % window.slide, window.offset)
+        by_slide.setdefault(window.slide, {}).setdefault(residues, []).append(node)
+    parents: dict[Node, tuple[Node, ...]] = {}
+    for child in nodes:
+        window = child.window
+        found: list[Node] = []
+        for slide, by_residues in by_slide.items():
+            if window.slide % slide == 0:
+                for parent in by_residues.get((window.range % slide, window.offset % slide), ()):
+                    if parent.window.range >= window.range:
+                        break
+                    if child.can_read(parent, kind):
+                        found.append(parent)
+        parents[child] = tuple(found)
+    return parents

@@ -1,0 +1,162 @@
+"""A plan: a tree in which every window reads the raw events or one node that covers it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from factor_windows.cost import Exact, PaperCost
+from factor_windows.errors import PlanError
+from factor_windows.functions import Kind
+from factor_windows.graph import Node
+from factor_windows.query import Query
+from factor_windows.window import Window
+
+Tree = Mapping[Node, Node | None]
+"""Each node's parent; `None` is the raw events. What a search returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNode:
+    """One node of a plan, with what it reads and what that costs."""
+
+    name: str
+    node: Node
+    parent: str | None
+    """The name of the node it reads, or `None` for the raw events."""
+    shown_as: tuple[str, ...]
+    """The window names under which its results are shown; empty for a factor window."""
+    cost: Exact
+
+    @property
+    def window(self) -> Window:
+        """Return the window that the node computes."""
+        return self.node.window
+
+    @property
+    def exposed(self) -> bool:
+        """Say whether the user sees the node's results."""
+        return bool(self.shown_as)
+
+    @property
+    def kind(self) -> str:
+        """Say whether the user asked for the node, or the optimizer added it."""
+        return "window" if self.exposed else "factor"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A way to compute a query that is known to be right: it checks itself when it is made.
+
+    >>> import factor_windows as fw
+    >>> query = fw.Query(time="ts", windows=[fw.tumbling("10m"), fw.tumbling("20m")], aggregates=["min(t)"])
+    >>> [(node.name, node.parent) for node in fw.optimize(query).nodes]
+    [('10 minutes', None), ('20 minutes', '10 minutes')]
+    """
+
+    query: Query
+    nodes: tuple[PlanNode, ...]
+    """The nodes, each after the one it reads."""
+    search: str
+    cost_model: PaperCost
+    status: str
+    """How good the search's answer is: `optimal`, `heuristic` or `time_limit`."""
+
+    @classmethod
+    def of_tree(cls, query: Query, tree: Tree, *, search: str, cost_model: PaperCost, status: str) -> Plan:
+        """Name the nodes of a tree, put them in order and price them."""
+        shown_as = query.names
+        names = _node_names(tree, shown_as)
+        nodes = []
+        for node in _parents_first(tree):
+            parent = tree[node]
+            nodes.append(
+                PlanNode(
+                    name=names[node],
+                    node=node,
+                    parent=None if parent is None else names[parent],
+                    shown_as=shown_as.get(node.window, ()),
+                    cost=cost_model.of(node.window, None if parent is None else parent.window),
+                )
+            )
+        return cls(query=query, nodes=tuple(nodes), search=search, cost_model=cost_model, status=status)
+
+    def __post_init__(self) -> None:
+        earlier: dict[str, PlanNode] = {}
+        for node in self.nodes:
+            if node.name in earlier:
+                raise PlanError(f"two nodes are named {node.name!r}; a plan's nodes have names of their own")
+            if node.parent is not None:
+                _check_edge(node, earlier.get(node.parent), self.query.kind)
+            earlier[node.name] = node
+        shown = {node.window: node.shown_as for node in self.nodes if node.exposed}
+        if shown != self.query.names or len(shown) != sum(node.exposed for node in self.nodes):
+            raise PlanError("the plan does not show each of the query's windows exactly once, under its own names")
+        read = {node.parent for node in self.nodes}
+        for node in self.nodes:
+            if not node.exposed and node.name not in read:
+                raise PlanError(f"factor window {node.name!r} is read by no one")
+
+    @property
+    def cost(self) -> Exact:
+        """Return the cost of the whole plan."""
+        return sum(node.cost for node in self.nodes)
+
+    @property
+    def naive_cost(self) -> Exact:
+        """Return the cost of computing every window from the raw events."""
+        return sum(self.cost_model.of(window, None) for window in self.query.names)
+
+    def children(self, name: str | None) -> tuple[PlanNode, ...]:
+        """List the nodes that read the named one, or the raw events."""
+        return tuple(node for node in self.nodes if node.parent == name)
+
+    def reads(self, node: PlanNode) -> Exact:
+        """Count what one instance of a node reads: events, or instances of its parent."""
+        above = next((other.window for other in self.nodes if other.name == node.parent), None)
+        return self.cost_model.instance_cost(node.window, above)
+
+    def naive(self) -> Plan:
+        """Return the plan that computes every window from the raw events."""
+        tree = {node.node: None for node in self.nodes if node.exposed}
+        return Plan.of_tree(self.query, tree, search="none", cost_model=self.cost_model, status="heuristic")
+
+    def explain(self) -> str:
+        """Draw the tree as text: names, costs, what each node reads, and the predicted gain."""
+        from factor_windows.explain.text import explain
+
+        return explain(self)
+
+
+def _parents_first(tree: Tree) -> Iterator[Node]:
+    """Walk the tree depth first, shorter windows before longer ones."""
+    children: dict[Node | None, list[Node]] = {}
+    for node in sorted(tree, key=lambda node: (node.window.range, node.window.slide, node.window.offset), reverse=True):
+        children.setdefault(tree[node], []).append(node)
+    waiting = children.get(None, [])
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting = waiting + children.get(node, [])
+
+
+def _node_names(tree: Tree, shown_as: Mapping[Window, tuple[str, ...]]) -> dict[Node, str]:
+    """Call a shown node by its first name, and a hidden one by its label unless a user's name is in the way."""
+    taken = {name for names in shown_as.values() for name in names}
+    names: dict[Node, str] = {}
+    for node in tree:
+        shown = shown_as.get(node.window)
+        name = shown[0] if shown else node.window.label
+        while not shown and name in taken:
+            name += " (factor)"
+        taken.add(name)
+        names[node] = name
+    return names
+
+
+def _check_edge(child: PlanNode, parent: PlanNode | None, kind: Kind) -> None:
+    if parent is None:
+        raise PlanError(f"node {child.name!r} reads {child.parent!r}, which does not come before it in the plan")
+    if not child.node.can_read(parent.node, kind):
+        word = "covered" if kind is Kind.OVERLAP_SAFE else "partitioned"
+        raise PlanError(f"node {child.name!r} reads {parent.name!r}, but is not {word} by it")

@@ -1,0 +1,29 @@
+"""Share among the query's own windows. Paper: Algorithm 1, which is optimal when nothing may be added."""
+
+from __future__ import annotations
+
+from factor_windows.cost import PaperCost
+from factor_windows.graph import CoverageGraph, Node
+from factor_windows.plan import Tree
+
+
+def cheapest_parents(graph: CoverageGraph, cost: PaperCost) -> Tree:
+    """Let every node read the parent from which it is cheapest: the paper's min-cost graph."""
+    return {node: cheapest_parent(node, graph.parents[node], cost) for node in graph.nodes}
+
+
+def cheapest_parent(node: Node, parents: tuple[Node, ...], cost: PaperCost) -> Node | None:
+    """Choose one parent: the raw events only if they are cheaper than any other, and among equals the longest."""
+    if not parents:
+        return None
+    window = node.window
+    best = min(
+        parents,
+        key=lambda parent: (
+            cost.instance_cost(window, parent.window),
+            -parent.window.range,
+            -parent.window.slide,
+            parent.window.offset,
+        ),
+    )
+    return best if cost.instance_cost(window, best.window) <= cost.instance_cost(window, None) else None

@@ -1,0 +1,72 @@
+"""Add hidden factor windows, then share. Paper: Algorithm 3."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from factor_windows.cost import Exact, PaperCost
+from factor_windows.functions import Kind
+from factor_windows.graph import CoverageGraph, Node
+from factor_windows.plan import Tree
+from factor_windows.search.benefit import Place
+from factor_windows.search.coverage import cheapest_parent, cheapest_parents
+from factor_windows.search.covering_factor import best_covering_factor
+from factor_windows.search.partitioning_factor import best_partitioning_factor
+
+
+def with_factor_windows(graph: CoverageGraph, cost: PaperCost) -> Tree:
+    """Add the best factor window below every window and below the raw events, and keep those that pay."""
+    find = best_covering_factor if graph.kind is Kind.OVERLAP_SAFE else best_partitioning_factor
+    taken = {node.window for node in graph.nodes}
+    factors: dict[Node, None] = {}
+    for place, keys in places(graph, cost):
+        found = find(place, taken)
+        if found is not None:
+            factors[Node(found, keys)] = None
+    shared = cheapest_parents(graph, cost)
+    if not factors:
+        return shared
+    extended = graph.extended(factors)
+    tree = _without_losers(cheapest_parents(extended, cost), factors, extended, cost)
+    return tree if _total(tree, cost) < _total(shared, cost) else shared
+
+
+def places(graph: CoverageGraph, cost: PaperCost) -> Iterator[tuple[Place, frozenset[str]]]:
+    """List the places for a factor window, each with the keys it must carry."""
+    for above, below in graph.children.items():
+        if below:
+            keys = frozenset[str]().union(*(node.keys for node in below))
+            yield Place(above.window if above else None, [node.window for node in below], cost), keys
+
+
+def _total(tree: Tree, cost: PaperCost) -> Exact:
+    return sum(_price(node, parent, cost) for node, parent in tree.items())
+
+
+def _price(node: Node, parent: Node | None, cost: PaperCost) -> Exact:
+    return cost.of(node.window, parent.window if parent else None)
+
+
+def _without_losers(tree: Tree, factors: Collection[Node], graph: CoverageGraph, cost: PaperCost) -> Tree:
+    """Drop the factor windows without which the tree costs no more, until every one left is worth its cost.
+
+    The paper counts each benefit as if the windows below had no better parent, which may overrate it.
+    """
+    kept = dict(tree)
+    settled = False
+    while not settled:
+        settled = True
+        for factor in [node for node in kept if node in factors]:
+            readers = [node for node, parent in kept.items() if parent is factor]
+            instead = {
+                node: cheapest_parent(
+                    node, tuple(p for p in graph.parents[node] if p in kept and p is not factor), cost
+                )
+                for node in readers
+            }
+            loss = sum(_price(node, parent, cost) - _price(node, factor, cost) for node, parent in instead.items())
+            if loss <= _price(factor, kept[factor], cost):
+                del kept[factor]
+                kept |= instead
+                settled = False
+    return kept

@@ -1,0 +1,12 @@
+"""Search nothing: every window reads the raw events, as engines do today."""
+
+from __future__ import annotations
+
+from factor_windows.cost import PaperCost
+from factor_windows.graph import CoverageGraph
+from factor_windows.plan import Tree
+
+
+def read_raw(graph: CoverageGraph, cost: PaperCost) -> Tree:
+    """Let every node read the raw events."""
+    return dict.fromkeys(graph.nodes)

@@ -1,0 +1,28 @@
+"""What all tests share."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+# Randomness finds more, but what lands must not depend on luck: `make fuzz` and a local run look further.
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("local", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files with what is printed now")
+
+
+@pytest.fixture
+def golden(request):
+    """Compare text with a golden file, or write the file anew with --update-golden."""
+
+    def compare(path, text):
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text + "\n", encoding="utf-8")
+        assert path.read_text(encoding="utf-8") == text + "\n"
+
+    return compare

@@ -1,0 +1,98 @@
+"""Aggregates are read from text, and their states fit together."""
+
+import pytest
+from sqlglot import exp, parse_one
+
+from factor_windows import AggregateError
+from factor_windows.aggregates import Aggregate
+from factor_windows.expressions import VerbatimSpark
+from factor_windows.functions import FUNCTIONS, Kind
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("min(temperature)", "min(temperature)", Kind.OVERLAP_SAFE),
+        ("avg(temperature) AS mean_t", "mean_t", Kind.MERGEABLE),
+        ("count(*) FILTER (WHERE ok) AS good", "good", Kind.MERGEABLE),
+        ("count(*)", "count(1)", Kind.MERGEABLE),
+        ("COUNT(*) FILTER (WHERE ok AND v > 3)", "count(1) FILTER (WHERE (ok AND (v > 3)))", Kind.MERGEABLE),
+        ("sum(price * qty)", "sum((price * qty))", Kind.MERGEABLE),
+        ("stddev(v)", "stddev(v)", Kind.MERGEABLE),
+        ("max(`my column`)", "max(my column)", Kind.OVERLAP_SAFE),
+        ("approx_percentile(v, 0.9) AS p90", "p90", Kind.MERGEABLE),
+        ("median(v)", "median(v)", Kind.HOLISTIC),
+        ("count(DISTINCT v)", "count(DISTINCT v)", Kind.HOLISTIC),
+        ("min(DISTINCT v)", "min(DISTINCT v)", Kind.HOLISTIC),
+    ],
+)
+def test_aggregates_are_read(text, name, kind):
+    aggregate = Aggregate.read(text)
+    assert (aggregate.name, aggregate.kind) == (name, kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "aggregate is empty"),
+        ("temperature", "not one call of an aggregate function"),
+        ("max(t) - min(t)", "not one call of an aggregate function"),
+        ("frobnicate(t)", "unknown function 'frobnicate'; known are approx_count_distinct"),
+        ("min(sum(t))", "has the aggregate 'sum(t)' inside"),
+        ("sum(t) FILTER (WHERE max(u) > 3)", "has the aggregate 'max(u)' inside"),
+        ("min(t, u)", "has 2 arguments; write min(x)"),
+        ("max_by(t)", "has 1 arguments; write max_by(x, y)"),
+        ("sum(*)", "only count(*) takes it"),
+        ("min(t", "not valid Spark SQL at line 1"),
+        ("min(t) OVER (PARTITION BY d)", "OVER"),
+        ("min((SELECT 1))", "sub-queries"),
+        ("min(t); DROP TABLE x", "is not one expression"),
+        ("min(:t)", "placeholder"),
+        ("approx_percentile(t, u)", "where a constant is expected"),
+        ("min(t) IGNORE NULLS", "only first(x) and last(x) take"),
+        ("min(" + "(" * 5000 + "t" + ")" * 5000 + ")", "nested too deeply"),
+        (None, "is not text"),
+    ],
+)
+def test_a_mistake_gets_one_clear_sentence(text, message):
+    with pytest.raises(AggregateError) as error:
+        Aggregate.read(text)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("function", {f.name: f for f in FUNCTIONS.values()}.values(), ids=lambda f: f.name)
+def test_every_function_is_complete(function):
+    """Holistic functions have no states; all others have states that use each other, the arguments and nothing else."""
+    assert (function.kind is Kind.HOLISTIC) == (not function.states) == (not function.lower)
+    inputs = {*function.parameters, "time"}
+    names = {state.name for state in function.states}
+    for state in function.states:
+        lift = parse_one(state.lift, dialect=VerbatimSpark)
+        call = lift.this if isinstance(lift, exp.Filter) else lift
+        assert isinstance(call, exp.Anonymous), "a lift is one call, so that a FILTER can be added"
+        assert placeholders(lift) <= inputs
+        assert placeholders(parse_one(state.combine, dialect=VerbatimSpark)) <= names
+    if function.lower:
+        assert placeholders(parse_one(function.lower, dialect=VerbatimSpark)) <= names | inputs
+
+
+def placeholders(tree):
+    return {node.name for node in tree.find_all(exp.Placeholder)}
+
+
+@pytest.mark.parametrize(
+    ("text", "lifts"),
+    [
+        ("min(v)", ["min(v)"]),
+        ("count(*) FILTER (WHERE ok OR v > 2)", ["count(*) FILTER(WHERE ok OR v > 2)"]),
+        ("avg(a + b)", ["sum(a + b)", "count(a + b)"]),
+        (
+            "first(v, true) FILTER (WHERE a OR b)",
+            ["min(named_struct('by', ts, 'value', v)) FILTER(WHERE NOT ts IS NULL AND (a OR b) AND NOT v IS NULL)"],
+        ),
+        ("max_by(v, a + b)", ["max(named_struct('by', a + b, 'value', v)) FILTER(WHERE NOT (a + b) IS NULL)"]),
+    ],
+)
+def test_arguments_and_filters_go_into_the_lifts(text, lifts):
+    assert [state.lift for state in Aggregate.read(text).states(time="ts")] == lifts

@@ -1,0 +1,101 @@
+"""The command line, run as a person runs it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from factor_windows import __version__
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "factor_windows", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+PAPER = ("explain", "--window", "20m", "--window", "30m", "--window", "40m", "--function", "min", "--unit", "1m")
+
+
+def test_explain_prints_the_papers_plan_as_json():
+    done = run(*PAPER, "--search", "factor", "--cost", "paper", "--json")
+    assert done.returncode == 0
+    printed = json.loads(done.stdout)
+    assert (printed["naive_cost"], printed["cost"], printed["search"]) == (360, 150, "factor")
+    assert [
+        (node["name"], node["kind"], node["range"], node["slide"], node["offset"], node["parent"], node["cost"])
+        for node in printed["nodes"]
+    ] == [
+        ("10 minutes", "factor", 10, 10, 0, None, 120),
+        ("20 minutes", "window", 20, 20, 0, "10 minutes", 12),
+        ("40 minutes", "window", 40, 40, 0, "20 minutes", 6),
+        ("30 minutes", "window", 30, 30, 0, "10 minutes", 12),
+    ]
+    assert [node["exposed"] for node in printed["nodes"]] == [False, True, True, True]
+
+
+@pytest.mark.parametrize(("search", "cost"), [("none", 360), ("coverage", 246), ("factor", 150)])
+def test_each_search_gives_the_papers_cost(search, cost):
+    assert json.loads(run(*PAPER, "--search", search, "--json").stdout)["cost"] == cost
+
+
+def test_explain_shows_candidates_and_operators():
+    done = run(*PAPER, "-f", "sum", "--candidates", "--operators")
+    assert (
+        "between raw events and 20 minutes, 30 minutes: 10 minutes, 5 minutes, 2 minutes; best 10 minutes"
+        in done.stdout
+    )
+    assert "multicast of 10 minutes -> 30 minutes" in done.stdout
+    as_json = json.loads(run(*PAPER, "-f", "sum", "--candidates", "--operators", "--json").stdout)
+    assert as_json["candidates"][0]["candidates"] == ["10 minutes", "5 minutes", "2 minutes"]
+    assert ["input", "10 minutes"] in as_json["operators"]["after"]
+
+
+def test_the_multiplier_of_the_papers_hopping_windows_is_two():
+    done = run("explain", "-w", "8m/2m", "-w", "10m/2m", "--search", "coverage", "--json")
+    assert [node["reads"] for node in json.loads(done.stdout)["nodes"]] == [4, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-w", "20m/30m"], "slide 30 minutes is longer than range 20 minutes"),
+        (["-w", "0m"], "range 0 seconds is not positive"),
+        (["-w", "-20m"], "range -20 minutes is not positive"),
+        (["-w", "20parsecs"], "unknown unit 'parsecs'"),
+        (["-w", "a=20m", "-w", "a=30m"], "the window name 'a' is used twice"),
+        ([], "the query has no window"),
+        (["-w", "20m", "-f", ""], "aggregate is empty"),
+        (["-w", "20m", "-f", "frobnicate"], "unknown function 'frobnicate'"),
+        (["-w", "20m", "-f", "min(sum(t))"], "aggregates do not nest"),
+        (["-w", "20m", "-k", "ts"], "key 'ts' is also the time column"),
+        (["-w", "20m", "--search", "magic"], "search 'magic' is unknown"),
+        (["-w", "20m", "--cost", "free"], "cost 'free' is unknown"),
+        (["-w", "20m", "--rate", "none"], "rate 'none' is not a number"),
+        (["-w", "20m", "--rate", "-3"], "rate -3 is not a positive number"),
+        (["-w", "20m", "--unit", "1 moon"], "unknown unit 'moon'"),
+    ],
+)
+def test_a_mistake_gets_one_sentence_and_no_stack_trace(arguments, message):
+    done = run("explain", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_same_window_twice_is_merged_and_keeps_both_names():
+    done = run("explain", "-w", "a=20m", "-w", "b=20m", "--json")
+    assert [node["shown_as"] for node in json.loads(done.stdout)["nodes"]] == [["a", "b"]]
+
+
+def test_the_version_is_printed():
+    assert run("--version").stdout == f"factor-windows {__version__}\n"
+
+
+def test_the_demo_checks_its_own_results():
+    done = run("demo")
+    assert done.returncode == 0
+    assert "cost 150 instead of 360" in done.stdout
+    assert done.stdout.count("are what the query's definition gives") == 2

@@ -1,0 +1,133 @@
+"""A plan checks itself, and becomes operators and text."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from factor_windows import PlanError, Query, hopping, optimize, tumbling
+from factor_windows.graph import Node
+from factor_windows.operators import OperatorGraph
+from factor_windows.plan import Plan
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def plan_of(*windows, function="sum(t)", keys=("device",), **options):
+    query = Query(time="ts", keys=keys, windows=windows, aggregates=[function])
+    return optimize(query, **{"unit": "1 minute"} | options)
+
+
+@pytest.fixture
+def plan():
+    return plan_of(tumbling("20m"), tumbling("30m"), tumbling("40m"))
+
+
+def test_a_good_plan_passes(plan):
+    assert replace(plan, status="optimal").nodes == plan.nodes
+
+
+def changed(plan, which, /, **changes):
+    return tuple(replace(node, **changes) if node.name == which else node for node in plan.nodes)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda plan: changed(plan, "30 minutes", parent="20 minutes"), "is not partitioned by it"),
+        (lambda plan: changed(plan, "20 minutes", parent="40 minutes"), "does not come before it"),
+        (lambda plan: changed(plan, "20 minutes", parent="5 minutes"), "does not come before it"),
+        (lambda plan: changed(plan, "20 minutes", parent="20 minutes"), "does not come before it"),
+        (lambda plan: changed(plan, "40 minutes", name="20 minutes"), "two nodes are named '20 minutes'"),
+        (lambda plan: plan.nodes[:-1], "does not show each of the query's windows exactly once"),
+        (lambda plan: changed(plan, "10 minutes", shown_as=("10 minutes",)), "does not show each"),
+        (lambda plan: changed(plan, "30 minutes", shown_as=("other",)), "does not show each"),
+        (
+            lambda plan: (*plan.nodes, replace(plan.nodes[0], name="5 minutes", node=Node(tumbling("5m")))),
+            "factor window '5 minutes' is read by no one",
+        ),
+        (
+            lambda plan: (*plan.nodes, replace(plan.nodes[1], name="again")),
+            "does not show each of the query's windows exactly once",
+        ),
+        (
+            lambda plan: changed(plan, "10 minutes", node=Node(tumbling("10m"), frozenset())),
+            "is not partitioned by it",
+        ),
+    ],
+)
+def test_a_plan_that_would_be_wrong_cannot_be_made(plan, spoil, message):
+    with pytest.raises(PlanError) as error:
+        replace(plan, nodes=spoil(plan))
+    assert message in str(error.value)
+
+
+def test_a_sum_may_not_read_from_overlapping_instances():
+    shared = plan_of(hopping("8m", "2m"), hopping("10m", "2m"), function="min(t)", search="coverage")
+    as_sum = replace(shared.query, aggregates=["sum(t)"])
+    with pytest.raises(PlanError, match="is not partitioned by it"):
+        replace(shared, query=as_sum)
+
+
+def test_a_hidden_window_does_not_take_a_users_name():
+    plan = plan_of(tumbling("20m", name="10 minutes"), tumbling("30m"), tumbling("40m"))
+    assert [node.name for node in plan.nodes if not node.exposed] == ["10 minutes (factor)"]
+
+
+def test_both_names_of_a_window_are_shown_once():
+    plan = plan_of(tumbling("20m", name="a"), tumbling("20m", name="b"), tumbling("40m"))
+    assert [node.shown_as for node in plan.nodes] == [("a", "b"), ("40 minutes",)]
+
+
+def test_a_window_may_be_named_like_an_operator():
+    plan = plan_of(tumbling("20m", name="union"), tumbling("40m", name="input"))
+    assert len(OperatorGraph.of(plan).operators) == 5
+
+
+def test_the_rewriting_of_the_papers_query(plan):
+    """Paper, Figure 2: the original plan, and the one with a factor window."""
+    assert str(OperatorGraph.of(plan.naive())).splitlines() == [
+        "input -> multicast",
+        "multicast -> 20 minutes",
+        "multicast -> 30 minutes",
+        "multicast -> 40 minutes",
+        "20 minutes -> union",
+        "30 minutes -> union",
+        "40 minutes -> union",
+    ]
+    assert str(OperatorGraph.of(plan)).splitlines() == [
+        "input -> 10 minutes",
+        "10 minutes -> multicast of 10 minutes",
+        "multicast of 10 minutes -> 20 minutes",
+        "multicast of 10 minutes -> 30 minutes",
+        "20 minutes -> multicast of 20 minutes",
+        "multicast of 20 minutes -> 40 minutes",
+        "multicast of 20 minutes -> union",
+        "40 minutes -> union",
+        "30 minutes -> union",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "plan"),
+    [
+        ("paper", plan_of(tumbling("20m"), tumbling("30m"), tumbling("40m"), function="min(t)")),
+        ("nothing-to-share", plan_of(tumbling("15m"), tumbling("17m"), tumbling("19m"))),
+        ("hopping", plan_of(hopping("1h", "10m", name="hourly"), hopping("40m", "20m"), tumbling("1 day"), rate=100)),
+        ("offset", plan_of(tumbling("20m", offset="5m"), tumbling("30m", offset="5m"), tumbling("30m"), keys=())),
+        ("one-window-two-names", plan_of(tumbling("1h", name="a"), tumbling("60m", name="b"), function="median(t)")),
+    ],
+)
+def test_a_plan_explains_itself(name, plan, golden):
+    golden(GOLDEN / f"{name}.txt", plan.explain())
+
+
+def test_a_deep_plan_explains_itself_too():
+    chain = [hopping(f"{n}s", "1s") for n in range(2, 1202)]
+    plan = plan_of(*chain, function="min(t)", unit="1s", search="coverage")
+    assert len(plan.explain().splitlines()) == len(chain) + 4
+
+
+def test_plans_are_values(plan):
+    assert isinstance(plan, Plan)
+    assert plan == plan_of(tumbling("20m"), tumbling("30m"), tumbling("40m"))

@@ -1,0 +1,256 @@
+"""The paper's figures, and the laws that every search obeys."""
+
+from fractions import Fraction
+from itertools import product
+from math import gcd, lcm
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from strategies import events, multiples, window_sets, windows
+
+from factor_windows import OptionError, Query, Window, hopping, optimize, tumbling
+from factor_windows.bench.window_sets import GENERATORS
+from factor_windows.cost import PaperCost
+from factor_windows.coverage import covers
+from factor_windows.explain.candidates import considered
+from factor_windows.graph import CoverageGraph
+from factor_windows.reference import evaluate, evaluate_plan
+from factor_windows.search.benefit import Place
+from factor_windows.search.covering_factor import best_covering_factor
+from factor_windows.search.divisors import divisors
+from factor_windows.search.partitioning_factor import partitioning_candidates
+
+rates = st.sampled_from([1, 2, 10, 100, Fraction(1, 3)])
+
+
+def minutes(*lengths, function="min(t)", **options):
+    query = Query(time="ts", windows=[tumbling(f"{length}m") for length in lengths], aggregates=[function])
+    return optimize(query, unit="1 minute", **options)
+
+
+def small(windows, function="min(v)", keys=()):
+    return Query(time="t", keys=keys, windows=windows, aggregates=[function])
+
+
+@pytest.mark.parametrize("function", ["min(t)", "sum(t)"])
+@pytest.mark.parametrize(
+    ("lengths", "search", "naive", "cost"),
+    [
+        ((10, 20, 30, 40), "none", 480, 480),
+        ((10, 20, 30, 40), "coverage", 480, 150),
+        ((20, 30, 40), "none", 360, 360),
+        ((20, 30, 40), "coverage", 360, 246),
+        ((20, 30, 40), "factor", 360, 150),
+        ((15, 17, 19), "coverage", 14_535, 14_535),
+        ((15, 17, 19), "factor", 14_535, 14_535),
+    ],
+)
+def test_the_papers_examples_cost_what_the_paper_says(lengths, search, naive, cost, function):
+    plan = minutes(*lengths, search=search, function=function)
+    assert (plan.naive_cost, plan.cost) == (naive, cost)
+
+
+def test_the_papers_factor_window_is_ten_minutes_and_hidden():
+    plan = minutes(20, 30, 40)
+    assert [(node.name, node.parent, node.kind) for node in plan.nodes] == [
+        ("10 minutes", None, "factor"),
+        ("20 minutes", "10 minutes", "window"),
+        ("40 minutes", "20 minutes", "window"),
+        ("30 minutes", "10 minutes", "window"),
+    ]
+
+
+def test_the_papers_candidates_before_pruning_are_ten_five_and_two():
+    place = considered(minutes(20, 30, 40, function="sum(t)"))[0]
+    assert [window.label for window in place.candidates] == ["10 minutes", "5 minutes", "2 minutes"]
+    assert place.best == tumbling("10m")
+
+
+def test_a_sum_never_reads_a_window_that_its_slides_do_not_fit():
+    """Paper, Algorithm 5 as printed would take 20 minutes here, which sums wrongly."""
+    query = Query(time="ts", windows=[hopping("40m", "10m"), hopping("60m", "15m")], aggregates=["sum(t)"])
+    assert optimize(query, unit="1m").nodes[0].window == tumbling("5m")
+
+
+@pytest.mark.parametrize("letter", GENERATORS)
+@pytest.mark.parametrize("is_tumbling", [True, False])
+@pytest.mark.parametrize("size", [5, 10, 15, 20])
+def test_more_search_never_costs_more_on_the_papers_window_sets(letter, is_tumbling, size):
+    for seed, rate in product(range(10), (1, 100)):
+        made = GENERATORS[letter](size, tumbling=is_tumbling, seed=seed)
+        for function in ("min(v)", "sum(v)"):
+            ordered_by_search(small(made, function), rate, "1 second")
+
+
+@settings(max_examples=400)
+@given(window_sets(most=7), st.sampled_from(["min(v)", "sum(v)", "median(v)"]), rates)
+def test_more_search_never_costs_more_on_any_window_set(made, function, rate):
+    ordered_by_search(small(made, function), rate, "1 microsecond")
+
+
+def ordered_by_search(query, rate, unit):
+    factor, coverage, none = (
+        optimize(query, search=search, rate=rate, unit=unit) for search in ("factor", "coverage", "none")
+    )
+    assert factor.cost <= coverage.cost <= none.cost == factor.naive_cost
+
+
+@settings(max_examples=300)
+@given(
+    window_sets(most=4, longest=12),
+    st.lists(
+        st.sampled_from(
+            ["min(v)", "max(v) FILTER (WHERE ok)", "sum(v)", "count(*)", "avg(v)", "first(v)", "last(v, true)"]
+        ),
+        min_size=1,
+        max_size=3,
+        unique=True,
+    ),
+    events(),
+    rates,
+    st.sampled_from(["none", "coverage", "factor"]),
+)
+def test_every_plan_gives_what_its_query_means(made, functions, rows, rate, search):
+    query = Query(time="t", keys=["k"], windows=made, aggregates=functions)
+    plan = optimize(query, search=search, rate=rate, unit="1 microsecond")
+    assert same_rows(evaluate_plan(plan, rows), evaluate(query, rows))
+
+
+def same_rows(left, right):
+    return sorted(map(repr, map(rounded, left))) == sorted(map(repr, map(rounded, right)))
+
+
+def rounded(row):
+    return {name: round(value, 9) + 0.0 if isinstance(value, float) else value for name, value in row.items()}
+
+
+@settings(max_examples=100)
+@given(window_sets(most=4, longest=14), st.sampled_from(["min(v)", "sum(v)"]), rates)
+def test_coverage_is_the_cheapest_tree_without_factor_windows(made, function, rate):
+    query = small(made, function)
+    graph = CoverageGraph.of_query(query)
+    cost = PaperCost.of_query(query, rate=rate, unit="1 microsecond")
+    choices = [[None, *graph.parents[node]] for node in graph.nodes]
+    cheapest = min(
+        sum(cost.of(node.window, parent and parent.window) for node, parent in zip(graph.nodes, tree, strict=True))
+        for tree in product(*choices)
+    )
+    assert optimize(query, search="coverage", rate=rate, unit="1 microsecond").cost == cheapest
+
+
+@st.composite
+def tumbling_places(draw):
+    """A tumbling window (or the raw events), a tumbling factor window below it, and windows that it partitions."""
+    unit = draw(st.integers(1, 3))
+    above = draw(st.sampled_from([None, Window(range=unit * 2, slide=unit * 2)]))
+    step = above.range if above else unit
+    factor = Window(range=step * draw(st.integers(2, 4)), slide=step * 1)
+    factor = Window(range=factor.range, slide=factor.range)
+    below = draw(st.lists(multiples(factor, most=5), min_size=1, max_size=4, unique=True))
+    period = lcm(*(window.range for window in below)) * draw(st.integers(1, 2))
+    return Place(above, below, PaperCost(unit=unit, rate=Fraction(draw(rates)), period=period)), factor
+
+
+@settings(max_examples=1000)
+@given(tumbling_places())
+def test_algorithm_4_agrees_with_the_sign_of_the_benefit(case):
+    place, factor = case
+    assert place.pays(factor) == (place.benefit(factor) >= 0)
+
+
+@settings(max_examples=1000)
+@given(tumbling_places())
+def test_the_benefit_is_the_difference_of_the_costs(case):
+    place, factor = case
+    cost = place.cost
+    without = sum(cost.of(window, place.above) for window in place.below)
+    within = sum(cost.of(window, factor) for window in place.below) + cost.of(factor, place.above)
+    assert place.benefit(factor) == without - within
+
+
+@settings(max_examples=1000)
+@given(tumbling_places(), st.integers(2, 9), st.integers(2, 9))
+def test_theorem_9_orders_independent_candidates_by_their_costs(case, first, second):
+    """As printed it divides by lambda - r'_f/r_W, which may be negative; multiplied out, the longer window wins."""
+    place, _ = case
+    step = place.upstream.range
+    below = [Window(range=w.range * first * second, slide=w.slide * first * second) for w in place.below]
+    wide = Place(place.above, below, PaperCost(place.cost.unit, place.cost.rate, place.cost.period * first * second))
+    one, other = (Window(range=step * n, slide=step * n) for n in (first, second))
+    costs = [sum(wide.cost.of(w, f) for w in below) + wide.cost.of(f, wide.above) for f in (one, other)]
+    assert (costs[0] <= costs[1]) == (one.range >= other.range)
+    reach = step / (Fraction(1) if place.above else place.cost.rate)
+    divisor = wide.overlap - other.range / reach
+    if divisor > 0:
+        printed = Fraction(one.range, other.range) >= (wide.overlap - one.range / reach) / divisor
+        assert printed == (costs[0] <= costs[1])
+
+
+@settings(max_examples=300)
+@given(
+    st.integers(1, 2),
+    st.lists(windows(longest=24, whole=True), min_size=1, max_size=3, unique=True),
+    rates,
+)
+def test_algorithm_2_finds_what_trying_every_range_finds(unit, below, rate):
+    scaled = [Window(range=w.range * unit, slide=w.slide * unit) for w in below]
+    scaled = list(dict.fromkeys(scaled))
+    period = lcm(*(window.range for window in scaled))
+    place = Place(None, scaled, PaperCost(unit=unit, rate=Fraction(rate), period=period))
+    literal = []
+    slide = gcd(*(window.slide for window in scaled))
+    for s in (s for s in range(unit, slide + 1) if slide % s == 0 and s % unit == 0):
+        for r in range(s, min(window.range for window in scaled) + 1, s):
+            candidate = Window(range=r, slide=s)
+            if (
+                candidate not in scaled
+                and r > unit
+                and covers(Window(range=unit, slide=unit), candidate)
+                and all(covers(candidate, window) for window in scaled)
+            ):
+                literal.append(place.benefit(candidate))
+    best = best_covering_factor(place, scaled)
+    assert (place.benefit(best) if best else 0) == max([0, *literal])
+
+
+@given(st.lists(windows(longest=24), min_size=1, max_size=4, unique=True), rates)
+def test_every_candidate_partitions_every_window_below(below, rate):
+    assume(len(below) > 1)
+    place = Place(None, below, PaperCost(unit=1, rate=Fraction(rate), period=lcm(*(w.range for w in below))))
+    for candidate in partitioning_candidates(place):
+        assert candidate.is_tumbling
+        assert all(covers(candidate, window) for window in below)
+
+
+@given(st.integers(1, 5000))
+def test_divisors_are_all_there(number):
+    assert sorted(divisors(number)) == [d for d in range(1, number + 1) if number % d == 0]
+
+
+def test_planning_does_not_walk_through_units_of_time():
+    weeks = [hopping(f"{n} weeks", f"{n} hours") for n in range(2, 22)]
+    plan = optimize(Query(time="ts", windows=weeks, aggregates=["min(v)"]), unit="1 microsecond")
+    assert plan.cost < plan.naive_cost
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"search": "magic"}, "search 'magic' is unknown; allowed are none, coverage, factor"),
+        ({"cost": "free"}, "cost 'free' is unknown; allowed are paper"),
+        ({"rate": 0}, "rate 0 is not a positive number"),
+        ({"rate": float("nan")}, "rate nan is not a positive number"),
+        ({"rate": float("inf")}, "rate inf is not a positive number"),
+        ({"unit": "0s"}, "unit '0s' is not positive"),
+    ],
+)
+def test_an_option_out_of_range_gets_one_clear_sentence(options, message):
+    with pytest.raises(OptionError) as error:
+        optimize(small([tumbling("1h")]), **options)
+    assert message in str(error.value)
+
+
+def test_only_a_query_can_be_optimized():
+    with pytest.raises(OptionError, match="is not a Query"):
+        optimize("SELECT 1")
