@@ -35,7 +35,7 @@ IN_DUCKDB = {
     "bit_or(v)": "bit_or(v)",
     "median(v)": "median(v)",
     "percentile(v, 0.25)": "quantile_cont(v, 0.25)",
-    "first(v)": "min(struct_pack(t := t, v := v)).v",
+    "first(v)": "list(v ORDER BY t, v NULLS FIRST)[1]",
     "collect_set(v)": "coalesce(list_sort(list(DISTINCT v) FILTER (WHERE v IS NOT NULL)), [])",
 }
 

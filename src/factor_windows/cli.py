@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -65,11 +66,13 @@ def explain(
     rate: Annotated[str | None, typer.Option(help="Events per unit of time; by default 1.")] = None,
     operators: Annotated[bool, typer.Option(help="Show the operators too, before and after the rewriting.")] = False,
     candidates: Annotated[bool, typer.Option(help="Show the factor windows that were looked at too.")] = False,
+    svg: Annotated[Path | None, typer.Option(help="Write a picture of the plan to this file too.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
     """Show the cheapest plan for a set of windows, and why."""
     from factor_windows.explain.candidates import considered
     from factor_windows.explain.document import document
+    from factor_windows.explain.picture import picture
     from factor_windows.operators import OperatorGraph
 
     query = Query(
@@ -79,6 +82,8 @@ def explain(
         aggregates=[_aggregate(text) for text in function or ["min"]],
     )
     plan = optimize(query, search=search, cost=cost, unit=unit, rate=_number(rate))
+    if svg is not None:
+        _write(svg, picture(plan))
     before, after = OperatorGraph.of(plan.naive()), OperatorGraph.of(plan)
     if as_json:
         described = document(plan)
@@ -136,6 +141,13 @@ def _aggregate(text: str) -> str:
         return text if "(" in text or not text.strip() else f"{text}(x)"
     required = function.parameters[: len(function.parameters) - function.optional]
     return f"{text}({', '.join('0.5' if parameter == 'share' else parameter for parameter in required)})"
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise OptionError(f"cannot write {str(path)!r}: {problem.strerror}") from None
 
 
 def _number(text: str | None) -> float | int | None:

@@ -12,7 +12,7 @@ def explain(plan: Plan) -> str:
     children: dict[str | None, list[PlanNode]] = {}
     for node in plan.nodes:
         children.setdefault(node.parent, []).append(node)
-    lines = [("raw events", "", "", _rate(plan))]
+    lines = [("raw events", "", "", rate(plan))]
     naive_cost = plan.naive_cost
     waiting = [("", node) for node in reversed(children[None])]
     while waiting:

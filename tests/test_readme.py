@@ -1,0 +1,45 @@
+"""What the README shows is what happens."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def fenced(text):
+    """List the fenced blocks as (language, content)."""
+    parts = text.split("```")[1::2]
+    return [(part.split("\n", 1)[0], part.split("\n", 1)[1]) for part in parts]
+
+
+def test_the_readmes_code_prints_what_the_readme_says(capsys):
+    blocks = fenced((ROOT / "README.md").read_text(encoding="utf-8"))
+    ran = 0
+    for (language, code), (following, output) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
+        if language == "python":
+            exec(compile(code, "README.md", "exec"), {})
+            if following == "text":
+                assert capsys.readouterr().out == output
+            ran += 1
+    assert ran
+
+
+def test_the_links_of_all_documents_lead_somewhere():
+    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+        for target in document.read_text(encoding="utf-8").split("](")[1:]:
+            path = target.split(")")[0].split("#")[0]
+            if not path.startswith("http"):
+                assert (document.parent / path).exists(), f"{document.name} links to {path}"
+
+
+def test_the_picture_is_well_formed_and_escapes_names(tmp_path):
+    from xml.etree import ElementTree
+
+    import factor_windows as fw
+    from factor_windows.explain.picture import picture
+
+    windows = [fw.tumbling("20m", name="<script>alert(1)</script>"), fw.tumbling("30m"), fw.tumbling("40m")]
+    plan = fw.optimize(fw.Query(time="ts", windows=windows, aggregates=["min(t)"]), unit="1m")
+    drawn = ElementTree.fromstring(picture(plan))
+    texts = [element.text for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert "(10 minutes)" in texts
+    assert not list(drawn.iter("{http://www.w3.org/2000/svg}script"))
