@@ -56,7 +56,8 @@ def _summary(plan: Plan) -> list[str]:
     ]
 
 
-def _rate(plan: Plan) -> str:
+def rate(plan: Plan) -> str:
+    """Say how many events the cost model expects."""
     model = plan.cost_model
     return f"{number(model.rate)} event{'s' * (model.rate != 1)} every {readable(model.unit)}"
 
