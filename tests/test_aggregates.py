@@ -89,9 +89,12 @@ def placeholders(tree):
         ("avg(a + b)", ["sum(a + b)", "count(a + b)"]),
         (
             "first(v, true) FILTER (WHERE a OR b)",
-            ["min(named_struct('by', ts, 'value', v)) FILTER(WHERE NOT ts IS NULL AND (a OR b) AND NOT v IS NULL)"],
+            [
+                "min(ts) FILTER(WHERE (a OR b) AND NOT v IS NULL)",
+                "min_by(v, ts) FILTER(WHERE (a OR b) AND NOT v IS NULL)",
+            ],
         ),
-        ("max_by(v, a + b)", ["max(named_struct('by', a + b, 'value', v)) FILTER(WHERE NOT (a + b) IS NULL)"]),
+        ("max_by(v, a + b)", ["max(a + b)", "max_by(v, a + b)"]),
     ],
 )
 def test_arguments_and_filters_go_into_the_lifts(text, lifts):

@@ -2,9 +2,7 @@
 
 Lifts, combines and lowers are Spark SQL with placeholders: `:x`, `:y`, ... are the arguments, `:time` is the
 event time, and a state goes by its own name. A lift is one aggregate call, perhaps with a FILTER, so that the
-user's own FILTER can be added to it. One merging aggregate is not Spark's: `merge_moment(n, mean_x,
-mean_y, c)` adds up co-moments of disjoint groups (Chan, Golub and LeVeque 1979), that is
-sum(c) + sum(n * (mean_x - overall mean_x) * (mean_y - overall mean_y)); each engine's writer spells it out.
+user's own FILTER can be added to it.
 """
 
 from __future__ import annotations
@@ -57,30 +55,43 @@ def _added(name: str) -> Function:
 
 
 def _chosen(name: str, parameters: tuple[str, ...], choose: str, by: str, *, optional: int = 0) -> Function:
-    """A function that returns the value of one event: the one whose `by` is smallest or greatest.
+    """A function that returns the value of one event: the one whose `by` is smallest or greatest."""
+    states = (
+        State("by", f"{choose}({by})", f"{choose}(:by)"),
+        State("value", f"{choose}_by(:x, {by})", f"{choose}_by(:value, :by)"),
+    )
+    return Function(name, Kind.OVERLAP_SAFE, parameters, states, ":value", optional)
 
-    Ties go to the smaller or greater value, so that the choice does not depend on the order of events and
-    overlapping parts do no harm.
+
+def _merged_mean(mean: str) -> str:
+    """The mean of all parts: the plain mean of the parts' means, corrected by how these go with the parts' sizes."""
+    return f"avg(:{mean}) + regr_sxy(:n, :{mean}) / sum(:n)"
+
+
+def _merged_moment(moment: str, x: str, y: str) -> str:
+    """The co-moment of all parts: sum(c) + sum(n * (x - overall x) * (y - overall y)), x and y being the parts' means.
+
+    The textbook's difference of sums of squares loses all digits far from zero. Here only deviations from the plain
+    means are multiplied, and Spark's own regr_sxy, which is careful about them, does it (docs/decisions.md).
     """
-    lift = f"{choose}(named_struct('by', {by}, 'value', :x)) FILTER (WHERE {by} IS NOT NULL)"
-    states = (State("chosen", lift, f"{choose}(:chosen)"),)
-    return Function(name, Kind.OVERLAP_SAFE, parameters, states, ":chosen.value", optional)
+    together = f"regr_sxy(:n * :{y}, :{x}) - avg(:{y}) * regr_sxy(:n, :{x})"
+    return f"sum(:{moment}) + {together} - regr_sxy(:n, :{x}) * regr_sxy(:n, :{y}) / sum(:n)"
 
 
 _MOMENTS = (
     State("n", "count(:x)", "sum(:n)"),
-    State("mean", "avg(CAST(:x AS DOUBLE))", "sum(:n * :mean) / sum(:n)"),
-    State("m2", "regr_sxx(:x, :x)", "merge_moment(:n, :mean, :mean, :m2)"),
+    State("mean", "avg(CAST(:x AS DOUBLE))", _merged_mean("mean")),
+    State("m2", "regr_sxx(:x, :x)", _merged_moment("m2", "mean", "mean")),
 )
 _COMOMENTS = (
     State("n", "regr_count(:y, :x)", "sum(:n)"),
-    State("mean_x", "regr_avgx(:y, :x)", "sum(:n * :mean_x) / sum(:n)"),
-    State("mean_y", "regr_avgy(:y, :x)", "sum(:n * :mean_y) / sum(:n)"),
-    State("c", "regr_sxy(:y, :x)", "merge_moment(:n, :mean_x, :mean_y, :c)"),
+    State("mean_x", "regr_avgx(:y, :x)", _merged_mean("mean_x")),
+    State("mean_y", "regr_avgy(:y, :x)", _merged_mean("mean_y")),
+    State("c", "regr_sxy(:y, :x)", _merged_moment("c", "mean_x", "mean_y")),
 )
 _SQUARES = (
-    State("m2_x", "regr_sxx(:y, :x)", "merge_moment(:n, :mean_x, :mean_x, :m2_x)"),
-    State("m2_y", "regr_syy(:y, :x)", "merge_moment(:n, :mean_y, :mean_y, :m2_y)"),
+    State("m2_x", "regr_sxx(:y, :x)", _merged_moment("m2_x", "mean_x", "mean_x")),
+    State("m2_y", "regr_syy(:y, :x)", _merged_moment("m2_y", "mean_y", "mean_y")),
 )
 
 
@@ -131,10 +142,10 @@ _ALL = (
         (State("sum", "sum(:x)", "sum(:sum)"), State("n", "count(:x)", "sum(:n)")),
         "CASE WHEN :n > 0 THEN :sum / :n END",
     ),
-    _moments("var_pop", "CASE WHEN :n > 0 THEN :m2 / :n END"),
-    _moments("var_samp", "CASE WHEN :n > 1 THEN :m2 / (:n - 1) END"),
-    _moments("stddev_pop", "CASE WHEN :n > 0 THEN sqrt(:m2 / :n) END"),
-    _moments("stddev_samp", "CASE WHEN :n > 1 THEN sqrt(:m2 / (:n - 1)) END"),
+    _moments("var_pop", "CASE WHEN :n > 0 THEN greatest(0.0D, :m2) / :n END"),
+    _moments("var_samp", "CASE WHEN :n > 1 THEN greatest(0.0D, :m2) / (:n - 1) END"),
+    _moments("stddev_pop", "CASE WHEN :n > 0 THEN sqrt(greatest(0.0D, :m2) / :n) END"),
+    _moments("stddev_samp", "CASE WHEN :n > 1 THEN sqrt(greatest(0.0D, :m2) / (:n - 1)) END"),
     Function("covar_pop", Kind.MERGEABLE, ("x", "y"), _COMOMENTS, "CASE WHEN :n > 0 THEN :c / :n END"),
     Function("covar_samp", Kind.MERGEABLE, ("x", "y"), _COMOMENTS, "CASE WHEN :n > 1 THEN :c / (:n - 1) END"),
     Function(

@@ -200,9 +200,6 @@ def _value(tree: exp.Expr, row: Row, group: Sequence[Row] = ()) -> Any:
         case exp.Neg():
             value = inner(tree.this)
             return None if value is None else -value
-        case exp.Dot():
-            value = inner(tree.this)
-            return None if value is None else value[1 if tree.expression.name == "value" else 0]
         case exp.Is():
             return inner(tree.this) is inner(tree.expression)
         case exp.Not():
@@ -227,7 +224,7 @@ def _value(tree: exp.Expr, row: Row, group: Sequence[Row] = ()) -> Any:
 
 
 def _order(value: Any) -> tuple[Any, ...]:
-    """Order values as Spark does: null first, NaN last, structs field by field."""
+    """Order values as Spark does: null first, NaN last."""
     if value is None:
         return (0,)
     if isinstance(value, tuple):
@@ -287,16 +284,6 @@ def _correlation(inputs: Inputs) -> float | None:
     return (_comoment(pairs) or 0.0) / math.sqrt((squares[0] or 0.0) * (squares[1] or 0.0))
 
 
-def _merge_moment(inputs: Inputs) -> float | None:
-    parts = [part for part in inputs if part[0]]
-    if not parts:
-        return None
-    count = sum(n for n, *_ in parts)
-    mean_x = math.fsum(n * x for n, x, _, _ in parts) / count
-    mean_y = math.fsum(n * y for n, _, y, _ in parts) / count
-    return math.fsum(c + n * (x - mean_x) * (y - mean_y) for n, x, y, c in parts)
-
-
 def _chosen(inputs: Inputs, choose: Callable[..., tuple[Any, Any]]) -> Any:
     known = [(by, value) for value, by in inputs if by is not None]
     return choose(known, key=_order)[1] if known else None
@@ -354,7 +341,6 @@ _AGGREGATES: dict[str, Callable[[Inputs], Any]] = {
     "regr_sxy": lambda i: _comoment(_pairs(i)),
     "regr_sxx": lambda i: _comoment([(x, x) for x, _ in _pairs(i)]),
     "regr_syy": lambda i: _comoment([(y, y) for _, y in _pairs(i)]),
-    "merge_moment": _merge_moment,
     "approx_count_distinct": lambda i: len(_distinct(_known(i))),
     "hll_sketch_agg": lambda i: _distinct(_known(i)),
     "hll_union_agg": lambda i: _distinct(value for part in _known(i) for value in part),
@@ -372,7 +358,7 @@ _AGGREGATES |= {synonym: _AGGREGATES[name] for synonym, name in _SYNONYMS.items(
 _SCALARS: dict[str, Callable[..., Any]] = {
     "sqrt": lambda value: None if value is None else math.sqrt(value),
     "upper": lambda value: None if value is None else value.upper(),
-    "named_struct": lambda _by, by, _value, value: (by, value),
+    "greatest": lambda *values: max((value for value in values if value is not None), key=_order, default=None),
     "array_distinct": _distinct,
     "flatten": lambda parts: [value for part in parts for value in part],
     "hll_sketch_estimate": len,
