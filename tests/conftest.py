@@ -5,7 +5,7 @@ import os
 import pytest
 from hypothesis import settings
 
-# Randomness finds more, but what lands must not depend on luck: `make fuzz` and a local run look further.
+# Randomness finds more, but what lands must not depend on luck: only a local run looks further.
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.register_profile("local", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "local")

@@ -14,11 +14,25 @@ def run(*arguments):
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
-PAPER = ("explain", "--window", "20m", "--window", "30m", "--window", "40m", "--function", "min", "--unit", "1m")
+PAPER = (
+    "explain",
+    "--window",
+    "20m",
+    "--window",
+    "30m",
+    "--window",
+    "40m",
+    "--function",
+    "min",
+    "--cost",
+    "paper",
+    "--unit",
+    "1m",
+)
 
 
 def test_explain_prints_the_papers_plan_as_json():
-    done = run(*PAPER, "--search", "factor", "--cost", "paper", "--json")
+    done = run(*PAPER, "--search", "factor", "--json")
     assert done.returncode == 0
     printed = json.loads(done.stdout)
     assert (printed["naive_cost"], printed["cost"], printed["search"]) == (360, 150, "factor")
@@ -52,7 +66,7 @@ def test_explain_shows_candidates_and_operators():
 
 
 def test_the_multiplier_of_the_papers_hopping_windows_is_two():
-    done = run("explain", "-w", "8m/2m", "-w", "10m/2m", "--search", "coverage", "--json")
+    done = run("explain", "-w", "8m/2m", "-w", "10m/2m", "--search", "coverage", "--cost", "paper", "--json")
     assert [node["reads"] for node in json.loads(done.stdout)["nodes"]] == [4, 2]
 
 

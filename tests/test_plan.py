@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from factor_windows import PlanError, Query, hopping, optimize, tumbling
+from factor_windows.explain.document import document
+from factor_windows.explain.picture import picture
 from factor_windows.graph import Node
 from factor_windows.operators import OperatorGraph
 from factor_windows.plan import Plan
@@ -13,9 +15,9 @@ from factor_windows.plan import Plan
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def plan_of(*windows, function="sum(t)", keys=("device",), **options):
-    query = Query(time="ts", keys=keys, windows=windows, aggregates=[function])
-    return optimize(query, **{"unit": "1 minute"} | options)
+def plan_of(*windows, function="sum(t)", by=("device",), **options):
+    query = Query(time="ts", keys=by, windows=windows, aggregates=[function])
+    return optimize(query, **{"cost": "paper", "unit": "1 minute"} | options)
 
 
 @pytest.fixture
@@ -43,7 +45,10 @@ def changed(plan, which, /, **changes):
         (lambda plan: changed(plan, "10 minutes", shown_as=("10 minutes",)), "does not show each"),
         (lambda plan: changed(plan, "30 minutes", shown_as=("other",)), "does not show each"),
         (
-            lambda plan: (*plan.nodes, replace(plan.nodes[0], name="5 minutes", node=Node(tumbling("5m")))),
+            lambda plan: (
+                *plan.nodes,
+                replace(plan.nodes[0], name="5 minutes", node=Node(tumbling("5m"), frozenset({"device"}))),
+            ),
             "factor window '5 minutes' is read by no one",
         ),
         (
@@ -53,6 +58,10 @@ def changed(plan, which, /, **changes):
         (
             lambda plan: changed(plan, "10 minutes", node=Node(tumbling("10m"), frozenset())),
             "is not partitioned by it",
+        ),
+        (
+            lambda plan: changed(plan, "40 minutes", node=Node(tumbling("40m"), frozenset())),
+            "for the query's keys",
         ),
     ],
 )
@@ -114,12 +123,23 @@ def test_the_rewriting_of_the_papers_query(plan):
         ("paper", plan_of(tumbling("20m"), tumbling("30m"), tumbling("40m"), function="min(t)")),
         ("nothing-to-share", plan_of(tumbling("15m"), tumbling("17m"), tumbling("19m"))),
         ("hopping", plan_of(hopping("1h", "10m", name="hourly"), hopping("40m", "20m"), tumbling("1 day"), rate=100)),
-        ("offset", plan_of(tumbling("20m", offset="5m"), tumbling("30m", offset="5m"), tumbling("30m"), keys=())),
+        ("offset", plan_of(tumbling("20m", offset="5m"), tumbling("30m", offset="5m"), tumbling("30m"), by=())),
+        ("dense", plan_of(tumbling("20m"), hopping("1h", "10m"), cost="spark", unit=None)),
+        ("sparse", plan_of(tumbling("20m"), tumbling("40m"), cost="spark", unit="1s", rate=2, keys=10_000)),
         ("one-window-two-names", plan_of(tumbling("1h", name="a"), tumbling("60m", name="b"), function="median(t)")),
     ],
 )
 def test_a_plan_explains_itself(name, plan, golden):
     golden(GOLDEN / f"{name}.txt", plan.explain())
+
+
+def test_costs_of_any_size_are_printed():
+    odd = [hopping("365 days", f"{n} us") for n in range(1_000_003, 1_000_063, 2)]
+    for cost in ("paper", "spark"):
+        plan = plan_of(*odd, cost=cost)
+        assert plan.explain()
+        assert picture(plan)
+        assert document(plan)
 
 
 def test_a_deep_plan_explains_itself_too():

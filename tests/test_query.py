@@ -22,6 +22,10 @@ def query(**changes):
         ),
         ({"keys": ["ts"]}, "key 'ts' is also the time column"),
         ({"keys": ["TS AS other"]}, "key 'TS' is also the time column"),
+        ({"keys": ["(`ts`)"]}, "is also the time column"),
+        ({"keys": ["sum(v)"]}, "key 'sum(v)' has the aggregate 'sum(v)'"),
+        ({"time": "max(ts)"}, "time 'max(ts)' has the aggregate"),
+        ({"windows": None}, "windows None is not a list"),
         ({"keys": ["a", "A"]}, "two columns named 'A'"),
         ({"keys": ["window_id"]}, "two columns named 'window_id'"),
         ({"aggregates": ["min(t)", "MIN(t)"]}, "two columns named 'min(t)'"),
@@ -41,6 +45,10 @@ def test_a_mistake_gets_one_clear_sentence(changes, message):
 def test_the_same_window_twice_is_one_window_with_both_names():
     asked = query(windows=[tumbling("60m", name="a"), hopping("1h", "1h", name="b"), tumbling("1h", name="a")])
     assert asked.names == {tumbling("1h"): ("a", "b")}
+
+
+def test_a_windows_name_makes_another_query():
+    assert query(windows=[tumbling("1h", name="a")]) != query(windows=[tumbling("1h", name="b")])
 
 
 def test_the_strictest_function_decides():

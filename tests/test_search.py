@@ -26,7 +26,7 @@ rates = st.sampled_from([1, 2, 10, 100, Fraction(1, 3)])
 
 def minutes(*lengths, function="min(t)", **options):
     query = Query(time="ts", windows=[tumbling(f"{length}m") for length in lengths], aggregates=[function])
-    return optimize(query, unit="1 minute", **options)
+    return optimize(query, **{"cost": "paper", "unit": "1 minute"} | options)
 
 
 def small(windows, function="min(v)", keys=()):
@@ -70,7 +70,8 @@ def test_the_papers_candidates_before_pruning_are_ten_five_and_two():
 def test_a_sum_never_reads_a_window_that_its_slides_do_not_fit():
     """Paper, Algorithm 5 as printed would take 20 minutes here, which sums wrongly."""
     query = Query(time="ts", windows=[hopping("40m", "10m"), hopping("60m", "15m")], aggregates=["sum(t)"])
-    assert optimize(query, unit="1m").nodes[0].window == tumbling("5m")
+    assert optimize(query, cost="paper", unit="1m").nodes[0].window == tumbling("5m")
+    assert optimize(query).nodes[0].window == tumbling("5m")
 
 
 @pytest.mark.parametrize("letter", GENERATORS)
@@ -90,10 +91,11 @@ def test_more_search_never_costs_more_on_any_window_set(made, function, rate):
 
 
 def ordered_by_search(query, rate, unit):
-    factor, coverage, none = (
-        optimize(query, search=search, rate=rate, unit=unit) for search in ("factor", "coverage", "none")
-    )
-    assert factor.cost <= coverage.cost <= none.cost == factor.naive_cost
+    for cost in ("paper", "spark"):
+        factor, coverage, none = (
+            optimize(query, search=search, cost=cost, rate=rate, unit=unit) for search in ("factor", "coverage", "none")
+        )
+        assert factor.cost <= coverage.cost <= none.cost == pytest.approx(factor.naive_cost, rel=1e-12)
 
 
 @settings(max_examples=300)
@@ -110,10 +112,11 @@ def ordered_by_search(query, rate, unit):
     events(),
     rates,
     st.sampled_from(["none", "coverage", "factor"]),
+    st.sampled_from(["paper", "spark"]),
 )
-def test_every_plan_gives_what_its_query_means(made, functions, rows, rate, search):
+def test_every_plan_gives_what_its_query_means(made, functions, rows, rate, search, cost):
     query = Query(time="t", keys=["k"], windows=made, aggregates=functions)
-    plan = optimize(query, search=search, rate=rate, unit="1 microsecond")
+    plan = optimize(query, search=search, cost=cost, rate=rate, unit="1 microsecond")
     assert same_rows(evaluate_plan(plan, rows), evaluate(query, rows))
 
 
@@ -136,7 +139,7 @@ def test_coverage_is_the_cheapest_tree_without_factor_windows(made, function, ra
         sum(cost.of(node.window, parent and parent.window) for node, parent in zip(graph.nodes, tree, strict=True))
         for tree in product(*choices)
     )
-    assert optimize(query, search="coverage", rate=rate, unit="1 microsecond").cost == cheapest
+    assert optimize(query, search="coverage", cost="paper", rate=rate, unit="1 microsecond").cost == cheapest
 
 
 @st.composite
@@ -176,14 +179,19 @@ def test_theorem_9_orders_independent_candidates_by_their_costs(case, first, sec
     place, _ = case
     step = place.upstream.range
     below = [Window(range=w.range * first * second, slide=w.slide * first * second) for w in place.below]
-    wide = Place(place.above, below, PaperCost(place.cost.unit, place.cost.rate, place.cost.period * first * second))
+    wide = Place(
+        place.above,
+        below,
+        PaperCost(unit=place.cost.unit, rate=place.cost.rate, period=place.cost.period * first * second),
+    )
     one, other = (Window(range=step * n, slide=step * n) for n in (first, second))
     costs = [sum(wide.cost.of(w, f) for w in below) + wide.cost.of(f, wide.above) for f in (one, other)]
     assert (costs[0] <= costs[1]) == (one.range >= other.range)
     reach = step / (Fraction(1) if place.above else place.cost.rate)
-    divisor = wide.overlap - other.range / reach
+    overlap = Fraction(wide.lengths) / wide.cost.period
+    divisor = overlap - other.range / reach
     if divisor > 0:
-        printed = Fraction(one.range, other.range) >= (wide.overlap - one.range / reach) / divisor
+        printed = Fraction(one.range, other.range) >= (overlap - one.range / reach) / divisor
         assert printed == (costs[0] <= costs[1])
 
 
@@ -228,6 +236,23 @@ def test_divisors_are_all_there(number):
     assert sorted(divisors(number)) == [d for d in range(1, number + 1) if number % d == 0]
 
 
+@given(st.permutations(range(6)), st.sampled_from(["min(v)", "sum(v)"]))
+def test_the_plan_does_not_depend_on_the_order_of_the_windows(order, function):
+    made = [Window(range=r, slide=s) for r, s in ((18, 18), (20, 4), (30, 6), (6, 2), (8, 8), (72, 24))]
+    plans = [
+        optimize(small([made[i] for i in which], function), cost="paper", rate=20, unit="1 microsecond").nodes
+        for which in (range(6), order)
+    ]
+    assert plans[0] == plans[1]
+
+
+@given(st.sampled_from([(2**31 - 1) * 7, 999_983 * 999_979, 604_800_000_011, 3**5 * 41**2 * 43]))
+def test_divisors_of_awkward_numbers_are_found(number):
+    found = divisors(number)
+    assert all(number % divisor == 0 for divisor in found)
+    assert len(set(found)) == len(found) >= 2
+
+
 def test_planning_does_not_walk_through_units_of_time():
     weeks = [hopping(f"{n} weeks", f"{n} hours") for n in range(2, 22)]
     plan = optimize(Query(time="ts", windows=weeks, aggregates=["min(v)"]), unit="1 microsecond")
@@ -238,8 +263,11 @@ def test_planning_does_not_walk_through_units_of_time():
     ("options", "message"),
     [
         ({"search": "magic"}, "search 'magic' is unknown; allowed are none, coverage, factor"),
-        ({"cost": "free"}, "cost 'free' is unknown; allowed are paper"),
+        ({"cost": "free"}, "cost 'free' is unknown; allowed are spark, paper"),
         ({"rate": 0}, "rate 0 is not a positive number"),
+        ({"rate": "1/0"}, "rate '1/0' is not a positive number"),
+        ({"keys": 0}, "keys 0 is not a positive number; it is the number of combinations of keys"),
+        ({"search": []}, "search [] is unknown"),
         ({"rate": float("nan")}, "rate nan is not a positive number"),
         ({"rate": float("inf")}, "rate inf is not a positive number"),
         ({"unit": "0s"}, "unit '0s' is not positive"),

@@ -10,7 +10,20 @@ from factor_windows.errors import AggregateError
 from factor_windows.expressions import VerbatimSpark, name_of, parse, sql_of
 from factor_windows.functions import FUNCTIONS, Function, Kind, State
 
-_CONSTANTS = {"ignore_nulls", "deviation", "share", "accuracy", "deterministic"}
+_ELSEWHERE_AGGREGATES = {
+    *("any_value", "approx_top_k", "array_agg", "bit_xor", "bitmap_or_agg", "collect_list", "count_min_sketch"),
+    *("histogram_numeric", "hll_sketch_agg", "hll_union_agg", "kurtosis", "listagg", "percentile_cont"),
+    *("percentile_disc", "product", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2"),
+    *("regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "skewness", "string_agg", "try_avg", "try_sum"),
+}
+"""Spark's aggregates that are not supported here, but must not be taken for plain functions either."""
+_CONSTANTS = {
+    "ignore_nulls": "true or false",
+    "deterministic": "true or false",
+    "deviation": "a number above 0 and below 1",
+    "share": "a number from 0 to 1, or an array of them,",
+    "accuracy": "a positive whole number",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +60,11 @@ class Aggregate:
         if distinct:
             arguments = arguments[0].expressions
         for part in (*arguments, *([condition] if condition else [])):
-            _forbid_aggregates(part, text)
+            inner = aggregate_inside(part)
+            if inner:
+                raise AggregateError(f"aggregate {text!r} has the aggregate {inner!r} inside; aggregates do not nest")
+        if condition is not None and condition.find(exp.Star):
+            raise AggregateError(f"aggregate {text!r} has '*' in its FILTER; write a condition such as 'ok'")
         _check_arguments(function, arguments, distinct, text)
         if ignore_nulls:
             if "ignore_nulls" not in function.parameters or len(arguments) > 1:
@@ -110,12 +127,12 @@ def _taken_apart(tree: exp.Expr) -> tuple[exp.Expr, exp.Expr | None, bool]:
             return tree, condition, ignore_nulls
 
 
-def _forbid_aggregates(part: exp.Expr, text: str) -> None:
-    for call in part.find_all(exp.Anonymous):
-        if call.name.lower() in FUNCTIONS:
-            raise AggregateError(
-                f"aggregate {text!r} has the aggregate {sql_of(call)!r} inside; aggregates do not nest in one query"
-            )
+def aggregate_inside(tree: exp.Expr) -> str:
+    """Return the first aggregate call inside an expression, or nothing."""
+    for call in tree.find_all(exp.Anonymous):
+        if call.name.lower() in FUNCTIONS or call.name.lower() in _ELSEWHERE_AGGREGATES:
+            return sql_of(call)
+    return ""
 
 
 def _check_arguments(function: Function, arguments: list[exp.Expr], distinct: bool, text: str) -> None:
@@ -128,10 +145,25 @@ def _check_arguments(function: Function, arguments: list[exp.Expr], distinct: bo
         )
         raise AggregateError(f"aggregate {text!r} has {len(arguments)} arguments; write {expected}")
     for parameter, argument in zip(function.parameters, arguments, strict=False):
-        if isinstance(argument, exp.Star) and (function.name != "count" or distinct):
+        if argument.find(exp.Star) and (function.name != "count" or distinct or not isinstance(argument, exp.Star)):
             raise AggregateError(f"aggregate {text!r} has '*' as its argument; only count(*) takes it")
-        if parameter in _CONSTANTS and argument.find(exp.Column):
-            raise AggregateError(f"aggregate {text!r} has {sql_of(argument)!r} where a constant is expected")
+        if parameter in _CONSTANTS and not _fits(parameter, argument):
+            raise AggregateError(
+                f"aggregate {text!r} has {sql_of(argument)!r} where {_CONSTANTS[parameter]} is expected"
+            )
+
+
+def _fits(parameter: str, argument: exp.Expr) -> bool:
+    if parameter in ("ignore_nulls", "deterministic"):
+        return isinstance(argument, exp.Boolean)
+    if parameter == "share" and isinstance(argument, exp.Array):
+        return bool(argument.expressions) and all(_fits("share", each) for each in argument.expressions)
+    if not isinstance(argument, exp.Literal) or argument.is_string:
+        return False
+    number = float(argument.this)
+    if parameter == "accuracy":
+        return number > 0 and number == int(number)
+    return 0 < number < 1 if parameter == "deviation" else 0 <= number <= 1
 
 
 def _expression(text: str) -> exp.Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -24,12 +25,16 @@ WindowOption = Annotated[
 ]
 FunctionOption = Annotated[
     list[str] | None,
-    typer.Option("--function", "-f", help="A function, such as min, or an aggregate, such as 'avg(t) AS mean_t'."),
+    typer.Option(
+        "--function", "-f", help="A function, such as min, or an aggregate, such as 'avg(t) AS mean_t'; by default min."
+    ),
 ]
 
 
 def main() -> None:
     """Run the command line; a user's mistake ends in one sentence and exit code 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     try:
         app()
     except FactorWindowsError as mistake:
@@ -59,11 +64,14 @@ def explain(
     key: Annotated[list[str] | None, typer.Option("--key", "-k", help="A key to group by, such as device.")] = None,
     time: Annotated[str, typer.Option(help="The time column.")] = "ts",
     search: Annotated[str, typer.Option(help="none, coverage or factor.")] = "factor",
-    cost: Annotated[str, typer.Option(help="The cost model: paper.")] = "paper",
+    cost: Annotated[str, typer.Option(help="The cost model: spark or paper.")] = "spark",
     unit: Annotated[
         str | None, typer.Option(help="The unit of time, such as 1m; by default the windows' greatest common divisor.")
     ] = None,
-    rate: Annotated[str | None, typer.Option(help="Events per unit of time; by default 1.")] = None,
+    rate: Annotated[
+        str | None, typer.Option(help="Events per unit of time; by default 1 (paper), or a dense stream (spark).")
+    ] = None,
+    keys: Annotated[int | None, typer.Option(help="How many combinations of keys there are; by default 1.")] = None,
     operators: Annotated[bool, typer.Option(help="Show the operators too, before and after the rewriting.")] = False,
     candidates: Annotated[bool, typer.Option(help="Show the factor windows that were looked at too.")] = False,
     svg: Annotated[Path | None, typer.Option(help="Write a picture of the plan to this file too.")] = None,
@@ -81,7 +89,7 @@ def explain(
         windows=[parse_window(text) for text in window or []],
         aggregates=[_aggregate(text) for text in function or ["min"]],
     )
-    plan = optimize(query, search=search, cost=cost, unit=unit, rate=_number(rate))
+    plan = optimize(query, search=search, cost=cost, unit=unit, rate=_number(rate), keys=keys)
     if svg is not None:
         _write(svg, picture(plan))
     before, after = OperatorGraph.of(plan.naive()), OperatorGraph.of(plan)

@@ -20,7 +20,7 @@ def run() -> None:
     for title, minutes in (("The paper's query", (20, 30, 40)), ("Ten windows", tuple(range(20, 120, 10)))):
         windows: list[Window] = [tumbling(f"{length} minutes") for length in minutes]
         query = Query(time="ts", keys=["device"], windows=windows, aggregates=["min(temperature)", "avg(temperature)"])
-        plan = optimize(query, unit="1 minute")
+        plan = optimize(query, cost="paper", unit="1 minute")
         print(f"{title}: every {', '.join(str(length) for length in minutes)} minutes\n")
         print(plan.explain())
         print(f"\n{_check(plan, events)}\n")

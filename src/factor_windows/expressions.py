@@ -16,16 +16,23 @@ from sqlglot.parsers.spark import SparkParser
 
 from factor_windows.errors import FactorWindowsError
 
-_SYNTAX_NOT_FUNCTIONS = {"CAST", "CONVERT", "EXTRACT", "TRIM", "TRY_CAST", "POSITION"}
+_SYNTAX_NOT_FUNCTIONS = {"CAST", "CONVERT", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST"}
+_MOST_PARTS = 1000
+_ONE_VALUE = (exp.Condition, exp.Filter, exp.IgnoreNulls, exp.Interval)
 
 
 class VerbatimSpark(Spark):
     """Spark SQL with every function kept under the name that the user wrote."""
 
+    class Tokenizer(Spark.Tokenizer):
+        """Reads a doubled quote inside a string as one quote, as Spark does since 4.0."""
+
+        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+
     class Parser(SparkParser):
         """Reads calls as they stand; only what has a grammar of its own, such as CAST, is treated specially."""
 
-        FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
+        FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {"ARRAY": SparkParser.FUNCTIONS["ARRAY"]}
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             name: parser for name, parser in SparkParser.FUNCTION_PARSERS.items() if name in _SYNTAX_NOT_FUNCTIONS
         }
@@ -33,21 +40,10 @@ class VerbatimSpark(Spark):
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A scalar expression and the name of the column it makes.
-
-    >>> Expression.read("upper(City) AS city")
-    Expression(sql='upper(City)', name='city')
-    """
+    """A scalar expression and the name of the column it makes."""
 
     sql: str
     name: str
-
-    @classmethod
-    def read(
-        cls, text: str, *, what: str = "expression", error: type[FactorWindowsError] = FactorWindowsError
-    ) -> Expression:
-        tree, alias = parse(text, what=what, error=error)
-        return cls(sql=sql_of(tree), name=alias or name_of(tree))
 
 
 def parse(text: str, *, what: str, error: type[FactorWindowsError]) -> tuple[exp.Expr, str]:
@@ -64,11 +60,15 @@ def parse(text: str, *, what: str, error: type[FactorWindowsError]) -> tuple[exp
         raise error(f"{what} {_shortened(text)} is not valid Spark SQL{where}") from None
     except RecursionError:
         raise error(f"{what} {_shortened(text)} is nested too deeply") from None
+    if sum(1 for _ in tree.walk()) > _MOST_PARTS:
+        raise error(f"{what} {_shortened(text)} is too long; it has more than {_MOST_PARTS} parts")
     alias = ""
     if isinstance(tree, exp.Alias):
         alias, tree = tree.alias, tree.this
-    if not isinstance(tree, exp.Condition | exp.Filter | exp.IgnoreNulls) or tree.find(exp.Query):
-        raise error(f"{what} {_shortened(text)} is not one expression; sub-queries and statements do not fit here")
+    if not isinstance(tree, _ONE_VALUE) or tree.find(exp.Query, exp.Alias, exp.Order, exp.WithinGroup):
+        raise error(
+            f"{what} {_shortened(text)} is not one plain expression; sub-queries, statements and ORDER BY do not fit"
+        )
     if tree.find(exp.Window):
         raise error(f"{what} {_shortened(text)} has OVER (...), which does not fit inside a window aggregate")
     if tree.find(exp.Placeholder, exp.Parameter):
@@ -82,7 +82,7 @@ def sql_of(tree: exp.Expr) -> str:
 
 
 def name_of(tree: exp.Expr) -> str:
-    """Name a column as Spark names it when the user gives no alias.
+    """Name a column as Spark does when the user gives no alias, for common expressions; Spark has the last word.
 
     >>> name_of(parse("SUM((price + 1) * `my qty`)", what="value", error=FactorWindowsError)[0])
     'sum(((price + 1) * my qty))'
@@ -99,6 +99,10 @@ def name_of(tree: exp.Expr) -> str:
             wrapped = exp.Paren()
             operation.replace(wrapped)
             wrapped.set("this", operation)
+    for negated in list(root.find_all(exp.Not)):
+        tested = negated.this.this if isinstance(negated.this, exp.Paren) else negated.this
+        if isinstance(tested, exp.Is) and isinstance(tested.expression, exp.Null):
+            negated.replace(exp.Is(this=tested.this, expression=exp.Not(this=exp.Null())))
     for identifier in root.find_all(exp.Identifier):
         identifier.set("quoted", False)
     for literal in list(root.find_all(exp.Literal)):

@@ -153,7 +153,7 @@ _ALL = (
         Kind.MERGEABLE,
         ("x", "y"),
         _COMOMENTS + _SQUARES,
-        "CASE WHEN :n > 1 THEN :c / sqrt(:m2_x * :m2_y) END",
+        "CASE WHEN :n > 1 AND :m2_x > 0 AND :m2_y > 0 THEN :c / sqrt(:m2_x) / sqrt(:m2_y) END",
     ),
     _sketch(
         "approx_percentile",

@@ -33,6 +33,11 @@ class Node:
         return holds is not None and holds(parent.window, self.window) and self.keys <= parent.keys
 
 
+def keys_of(query: Query) -> frozenset[str]:
+    """Return a query's keys as a node knows them: by what they compute, not by what they are called."""
+    return frozenset(key.sql for key in query.parsed_keys)
+
+
 @dataclass(frozen=True, slots=True)
 class CoverageGraph:
     """Nodes with every true edge between them; `None` is the virtual root, the raw events.
@@ -63,9 +68,9 @@ class CoverageGraph:
 
     @classmethod
     def of_query(cls, query: Query) -> CoverageGraph:
-        """Draw the graph of a query's own windows."""
-        keys = frozenset(key.name for key in query.parsed_keys)
-        return cls.of((Node(window, keys) for window in query.names), query.kind)
+        """Draw the graph of a query's own windows, in an order that does not depend on the query's."""
+        ordered = sorted(query.names, key=lambda window: (window.range, window.slide, window.offset))
+        return cls.of((Node(window, keys_of(query)) for window in ordered), query.kind)
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from factor_windows.cost import Exact, PaperCost
+from factor_windows.cost import Cost, CostModel
 from factor_windows.errors import PlanError
 from factor_windows.functions import Kind
-from factor_windows.graph import Node
+from factor_windows.graph import Node, keys_of
 from factor_windows.query import Query
 from factor_windows.window import Window
 
@@ -26,7 +26,7 @@ class PlanNode:
     """The name of the node it reads, or `None` for the raw events."""
     shown_as: tuple[str, ...]
     """The window names under which its results are shown; empty for a factor window."""
-    cost: Exact
+    cost: Cost
 
     @property
     def window(self) -> Window:
@@ -58,12 +58,12 @@ class Plan:
     nodes: tuple[PlanNode, ...]
     """The nodes, each after the one it reads."""
     search: str
-    cost_model: PaperCost
+    cost_model: CostModel
     status: str
     """How good the search's answer is: `optimal`, `heuristic` or `time_limit`."""
 
     @classmethod
-    def of_tree(cls, query: Query, tree: Tree, *, search: str, cost_model: PaperCost, status: str) -> Plan:
+    def of_tree(cls, query: Query, tree: Tree, *, search: str, cost_model: CostModel, status: str) -> Plan:
         """Name the nodes of a tree, put them in order and price them."""
         shown_as = query.names
         names = _node_names(tree, shown_as)
@@ -92,18 +92,20 @@ class Plan:
         shown = {node.window: node.shown_as for node in self.nodes if node.exposed}
         if shown != self.query.names or len(shown) != sum(node.exposed for node in self.nodes):
             raise PlanError("the plan does not show each of the query's windows exactly once, under its own names")
+        if any(node.node.keys != keys_of(self.query) for node in self.nodes if node.exposed):
+            raise PlanError("the plan does not compute the query's windows for the query's keys")
         read = {node.parent for node in self.nodes}
         for node in self.nodes:
             if not node.exposed and node.name not in read:
                 raise PlanError(f"factor window {node.name!r} is read by no one")
 
     @property
-    def cost(self) -> Exact:
+    def cost(self) -> Cost:
         """Return the cost of the whole plan."""
         return sum(node.cost for node in self.nodes)
 
     @property
-    def naive_cost(self) -> Exact:
+    def naive_cost(self) -> Cost:
         """Return the cost of computing every window from the raw events."""
         return sum(self.cost_model.of(window, None) for window in self.query.names)
 
@@ -111,7 +113,7 @@ class Plan:
         """List the nodes that read the named one, or the raw events."""
         return tuple(node for node in self.nodes if node.parent == name)
 
-    def reads(self, node: PlanNode) -> Exact:
+    def reads(self, node: PlanNode) -> Cost:
         """Count what one instance of a node reads: events, or instances of its parent."""
         above = next((other.window for other in self.nodes if other.name == node.parent), None)
         return self.cost_model.instance_cost(node.window, above)
@@ -137,7 +139,7 @@ def _parents_first(tree: Tree) -> Iterator[Node]:
     while waiting:
         node = waiting.pop()
         yield node
-        waiting = waiting + children.get(node, [])
+        waiting += children.get(node, [])
 
 
 def _node_names(tree: Tree, shown_as: Mapping[Window, tuple[str, ...]]) -> dict[Node, str]:

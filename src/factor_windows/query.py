@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from factor_windows.aggregates import Aggregate
+from factor_windows.aggregates import Aggregate, aggregate_inside
 from factor_windows.errors import QueryError
-from factor_windows.expressions import Expression
+from factor_windows.expressions import Expression, name_of, parse, sql_of
 from factor_windows.functions import Kind
 from factor_windows.window import Window
 
@@ -28,6 +28,8 @@ class Query:
     windows: Sequence[Window]
     aggregates: Sequence[str]
     keys: Sequence[str] = ()
+    window_names: tuple[str, ...] = field(init=False, repr=False)
+    """The windows' names in order; a window's name is no part of its identity, but it is of a query's."""
     parsed_time: Expression = field(init=False, repr=False, compare=False)
     parsed_keys: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
     parsed_aggregates: tuple[Aggregate, ...] = field(init=False, repr=False, compare=False)
@@ -36,9 +38,11 @@ class Query:
         def keep(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
-        keep("windows", (self.windows,) if isinstance(self.windows, Window) else tuple(self.windows))
-        keep("aggregates", (self.aggregates,) if isinstance(self.aggregates, str) else tuple(self.aggregates))
-        keep("keys", (self.keys,) if isinstance(self.keys, str) else tuple(self.keys))
+        for part in ("windows", "aggregates", "keys"):
+            given = getattr(self, part)
+            if not isinstance(given, str | Window | Iterable):
+                raise QueryError(f"{part} {given!r} is not a list")
+            keep(part, (given,) if isinstance(given, str | Window) else tuple(given))
         if not self.windows:
             raise QueryError("the query has no window; give at least one, such as tumbling('20 minutes')")
         if not self.aggregates:
@@ -46,8 +50,9 @@ class Query:
         for window in self.windows:
             if not isinstance(window, Window):
                 raise QueryError(f"window {window!r} is not a Window; make one with tumbling() or hopping()")
-        keep("parsed_time", Expression.read(self.time, what="time", error=QueryError))
-        keep("parsed_keys", tuple(Expression.read(key, what="key", error=QueryError) for key in self.keys))
+        keep("window_names", tuple(window.name for window in self.windows))
+        keep("parsed_time", _scalar("time", self.time))
+        keep("parsed_keys", tuple(_scalar("key", key) for key in self.keys))
         keep("parsed_aggregates", tuple(Aggregate.read(aggregate) for aggregate in self.aggregates))
         self._check_windows()
         self._check_columns()
@@ -64,7 +69,7 @@ class Query:
 
     def _check_columns(self) -> None:
         for key in self.parsed_keys:
-            if key.sql.lower() == self.parsed_time.sql.lower():
+            if _bare(key.sql) == _bare(self.parsed_time.sql):
                 raise QueryError(f"key {key.sql!r} is also the time column; windows already group by time")
         seen: set[str] = set()
         for column in self.columns:
@@ -98,3 +103,16 @@ class Query:
         for window in self.windows:
             merged.setdefault(window, {})[window.name] = None
         return {window: tuple(names) for window, names in merged.items()}
+
+
+def _scalar(what: str, text: str) -> Expression:
+    tree, alias = parse(text, what=what, error=QueryError)
+    inner = aggregate_inside(tree)
+    if inner:
+        raise QueryError(f"{what} {text!r} has the aggregate {inner!r}; aggregates go into `aggregates`")
+    return Expression(sql=sql_of(tree), name=alias or name_of(tree))
+
+
+def _bare(sql: str) -> str:
+    """Return the text without the marks that do not change which column it is."""
+    return sql.replace("`", "").replace("(", "").replace(")", "").lower()

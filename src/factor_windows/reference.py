@@ -150,7 +150,7 @@ _BINARY: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
     exp.Add: operator.add,
     exp.Sub: operator.sub,
     exp.Mul: operator.mul,
-    exp.Div: operator.truediv,
+    exp.Div: lambda a, b: a / b if b else None,
     exp.EQ: operator.eq,
     exp.NEQ: operator.ne,
     exp.GT: lambda a, b: _order(a) > _order(b),
@@ -280,8 +280,8 @@ def _correlation(inputs: Inputs) -> float | None:
     pairs = _pairs(inputs)
     if len(pairs) < 2:
         return None
-    squares = _comoment([(x, x) for x, _ in pairs]), _comoment([(y, y) for _, y in pairs])
-    return (_comoment(pairs) or 0.0) / math.sqrt((squares[0] or 0.0) * (squares[1] or 0.0))
+    squares = [_comoment([(x, x) for x, _ in pairs]) or 0.0, _comoment([(y, y) for _, y in pairs]) or 0.0]
+    return (_comoment(pairs) or 0.0) / math.sqrt(squares[0]) / math.sqrt(squares[1]) if all(squares) else None
 
 
 def _chosen(inputs: Inputs, choose: Callable[..., tuple[Any, Any]]) -> Any:

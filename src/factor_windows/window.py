@@ -37,8 +37,8 @@ _SHORT = {
     "μs": "microsecond",
     "micro": "microsecond",
 }
-_LONGEST = 2**63 - 1
-_TERM = re.compile(r"(\d+(?:\.\d+)?)\s*([^\W\d_]+)\s*")
+_LONGEST = 10_000 * 365 * 86_400_000_000
+_TERM = re.compile(r"(\d{1,30}(?:\.\d{1,30})?)\s*([^\W\d_]+)\s*")
 
 
 def duration(value: Duration) -> int:
@@ -50,7 +50,7 @@ def duration(value: Duration) -> int:
     True
     """
     if isinstance(value, timedelta):
-        return value // timedelta(microseconds=1)
+        return _bounded(value // timedelta(microseconds=1), value)
     if not isinstance(value, str):
         raise WindowError(f"duration {value!r} has no unit; write it as text such as '20 minutes' or as a timedelta")
     text = value.strip()
@@ -68,9 +68,13 @@ def duration(value: Duration) -> int:
         )
     if total.denominator != 1:
         raise WindowError(f"duration {value!r} is no whole number of microseconds, the finest step of time here")
-    if total > _LONGEST:
-        raise WindowError(f"duration {value!r} is too long; the longest is {_LONGEST} microseconds")
-    return sign * int(total)
+    return _bounded(sign * int(total), value)
+
+
+def _bounded(microseconds: int, value: Duration) -> int:
+    if abs(microseconds) > _LONGEST:
+        raise WindowError(f"duration {value!r} is too long; the longest is {readable(_LONGEST)}")
+    return microseconds
 
 
 def _unit(text: str, whole: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from factor_windows.cost import Exact
+from factor_windows.cost import Cost
 from factor_windows.plan import Plan
 
 
@@ -41,6 +41,6 @@ def document(plan: Plan) -> dict[str, Any]:
     }
 
 
-def plain(value: Exact) -> int | float:
+def plain(value: Cost) -> int | float:
     """Turn an exact number into one that JSON has: whole if it is whole."""
-    return int(value) if value == int(value) else float(value)
+    return int(value) if value == value // 1 else float(value)

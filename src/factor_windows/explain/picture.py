@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
-from factor_windows.explain.text import number, rate
+from factor_windows.explain.text import number, rate, share
 from factor_windows.plan import Plan, PlanNode
 
 BOX_WIDTH, BOX_HEIGHT = 200, 46
@@ -39,12 +39,10 @@ def picture(plan: Plan) -> str:
         *_box(places[None], "raw events", rate(plan), 0.0, hidden=False),
     ]
     for node in plan.nodes:
-        share = float(node.cost / naive_cost)
+        part = share(node.cost, naive_cost)
         name = ", ".join(node.shown_as) or f"({node.name})"
         parts += _link(places[node.parent], places[node.name], f"{number(plan.reads(node))} ×")
-        parts += _box(
-            places[node.name], name, f"cost {number(node.cost)}, {share:.1%} of naive", share, not node.exposed
-        )
+        parts += _box(places[node.name], name, f"cost {number(node.cost)}, {part:.1%} of naive", part, not node.exposed)
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -64,7 +62,7 @@ def _places(plan: Plan) -> dict[str | None, tuple[int, float]]:
     return {name: (depth[name], row[name]) for name in depth}
 
 
-def _box(place: tuple[int, float], name: str, note: str, share: float, hidden: bool) -> list[str]:
+def _box(place: tuple[int, float], name: str, note: str, part: float, hidden: bool) -> list[str]:
     x, y = MARGIN + place[0] * COLUMN, MARGIN + place[1] * ROW
     shown = name if len(name) <= 28 else name[:27] + "…"
     kind = "box hidden" if hidden else "box"
@@ -73,8 +71,8 @@ def _box(place: tuple[int, float], name: str, note: str, share: float, hidden: b
         f'<text x="{x + 10}" y="{y + 19:.1f}">{escape(shown)}</text>',
         f'<text class="small" x="{x + 10}" y="{y + 34:.1f}">{escape(note)}</text>',
     ]
-    if share:
-        bar = max(1.0, min(1.0, share) * (BOX_WIDTH - 2))
+    if part:
+        bar = max(1.0, min(1.0, part) * (BOX_WIDTH - 2))
         box.append(
             f'<rect class="bar" x="{x + 1}" y="{y + BOX_HEIGHT - 4:.1f}" width="{bar:.1f}" height="3" rx="1.5"/>'
         )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from factor_windows.cost import Exact
+from decimal import Decimal
+from fractions import Fraction
+
+from factor_windows.cost import Cost, SparkCost
 from factor_windows.plan import Plan, PlanNode
 from factor_windows.window import readable
 
@@ -18,48 +21,63 @@ def explain(plan: Plan) -> str:
     while waiting:
         indent, node = waiting.pop()
         last = node is children[node.parent][-1]
-        share = f"{float(100 * node.cost / naive_cost):.1f} %"
+        percent = f"{100 * share(node.cost, naive_cost):.1f} %"
         branch = "└─ " if last else "├─ "
-        lines.append((indent + branch + _name(node), number(node.cost), share, _reads(plan, node)))
+        lines.append((indent + branch + _name(node), number(node.cost), percent, _reads(plan, node)))
         deeper = indent + ("   " if last else "│  ")
         waiting += [(deeper, child) for child in reversed(children.get(node.name, []))]
     widths = [max(len(line[column]) for line in lines) for column in range(3)]
     drawn = [
-        f"{tree:<{widths[0]}}  {cost:>{widths[1]}}  {share:>{widths[2]}}  {note}".rstrip()
-        for tree, cost, share, note in lines
+        f"{tree:<{widths[0]}}  {cost:>{widths[1]}}  {percent:>{widths[2]}}  {note}".rstrip()
+        for tree, cost, percent, note in lines
     ]
     return "\n".join([*_summary(plan), "", *drawn])
 
 
-def number(value: Exact) -> str:
-    """Write a cost with at most one decimal.
+def number(value: Cost) -> str:
+    """Write a cost so that a person can read it, however large it is.
 
     >>> from fractions import Fraction
-    >>> number(14535), number(Fraction(25, 2))
-    ('14,535', '12.5')
+    >>> number(14535), number(Fraction(25, 2)), number(12 * 10**400)
+    ('14,535', '12.5', '1.20e+401')
     """
-    return f"{int(value):,}" if value == int(value) else f"{float(value):,.1f}"
+    if value == value // 1 and value < 10**15:
+        return f"{int(value):,}"
+    if value < 10**15:
+        return f"{float(value):,.1f}" if value >= 1 else f"{float(value):.3g}"
+    digits = Decimal(int(value))
+    return f"{digits:.2e}"
+
+
+def share(part: Cost, whole: Cost) -> float:
+    """Divide two costs that may be far too large for a float."""
+    quotient: Cost = part / whole if isinstance(part + whole, float) else Fraction(part) / Fraction(whole)
+    return float(quotient)
 
 
 def _summary(plan: Plan) -> list[str]:
     hidden = sum(not node.exposed for node in plan.nodes)
     added = f", {hidden} hidden factor window{'s' * (hidden > 1)} added" if hidden else ""
     gain = (
-        f"{float(plan.naive_cost / plan.cost):.1f} times cheaper" if plan.cost < plan.naive_cost else "nothing to share"
+        f"{share(plan.naive_cost, plan.cost):.1f} times cheaper" if plan.cost < plan.naive_cost else "nothing to share"
     )
     asked = ", ".join(aggregate.name for aggregate in plan.query.parsed_aggregates)
     keys = ", ".join(key.name for key in plan.query.parsed_keys)
     count = len(plan.query.names)
+    how = f"search {plan.search}, cost {plan.cost_model.name}"
     return [
         f"{asked}{' per ' + keys if keys else ''} over {count} window{'s' * (count > 1)}{added}",
-        f"cost {number(plan.cost)} instead of {number(plan.naive_cost)}: {gain} (search {plan.search}, {plan.status})",
+        f"cost {number(plan.cost)} instead of {number(plan.naive_cost)}: {gain} ({how})",
     ]
 
 
 def rate(plan: Plan) -> str:
     """Say how many events the cost model expects."""
     model = plan.cost_model
-    return f"{number(model.rate)} event{'s' * (model.rate != 1)} every {readable(model.unit)}"
+    if isinstance(model, SparkCost) and model.assumed:
+        return "a dense stream is assumed; say rate= and keys= to be exact"
+    keys = f", {number(model.keys)} keys" if isinstance(model, SparkCost) and model.keys != 1 else ""
+    return f"{number(model.rate)} event{'s' * (model.rate != 1)} every {readable(model.unit)}{keys}"
 
 
 def _name(node: PlanNode) -> str:

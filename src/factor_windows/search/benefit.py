@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from factor_windows.cost import Exact, PaperCost
+from factor_windows.cost import Cost, CostModel, PaperCost
 from factor_windows.window import Window
 
 
@@ -19,10 +19,10 @@ class Place:
 
     above: Window | None
     below: Sequence[Window]
-    cost: PaperCost
-    instances: Exact = field(init=False)
+    cost: CostModel
+    instances: Cost = field(init=False)
     """Sum of n_j: the downstream instances within one period."""
-    lengths: Exact = field(init=False)
+    lengths: Cost = field(init=False)
     """Sum of n_j * r_j: their lengths together."""
 
     def __post_init__(self) -> None:
@@ -34,14 +34,9 @@ class Place:
     @property
     def upstream(self) -> Window:
         """Return the window above, or the virtual root as a window."""
-        return self.above or Window(range=self.cost.unit, slide=self.cost.unit)
+        return self.above or Window(range=self.cost.grain, slide=self.cost.grain)
 
-    @property
-    def overlap(self) -> Fraction:
-        """Sum n_j / m_j: how often the downstream instances read the period (Paper: Equation 4, lambda)."""
-        return Fraction(self.lengths) / self.cost.period
-
-    def benefit(self, factor: Window) -> Exact:
+    def benefit(self, factor: Window) -> Cost:
         """Return the cost without the factor window less the cost with it (Paper: Equation 2).
 
         The sum over the downstream windows is taken once for all candidates: it is linear in n_j and n_j * r_j.
@@ -52,20 +47,29 @@ class Place:
         """
         return self._cost_below(self.above) - self._cost_below(factor) - self.cost.of(factor, self.above)
 
-    def _cost_below(self, parent: Window | None) -> Exact:
+    def _cost_below(self, parent: Window | None) -> Cost:
         if parent is None:
             return self.cost.rate * self.lengths / self.cost.unit
-        return self.instances + Fraction(self.lengths - self.instances * parent.range) / parent.slide
+        spread = self.lengths - self.instances * parent.range
+        reads = self.instances + (
+            spread / parent.slide if isinstance(spread, float) else Fraction(spread) / parent.slide
+        )
+        return self.cost.filled(parent) * reads
 
     def pays(self, factor: Window) -> bool:
-        """Say whether a tumbling factor window has no negative benefit (Paper: Algorithm 4).
+        """Say whether a tumbling factor window has no negative benefit; for the paper's costs, by its Algorithm 4."""
+        if isinstance(self.cost, PaperCost):
+            return self._pays_by_algorithm_4(factor, self.cost)
+        return self.benefit(factor) >= 0
 
-        The paper's short cuts hold where the factor window is at least twice as long as what it reads. A raw event
-        counts as a window of 1/rate units, so at rates below one they may not.
+    def _pays_by_algorithm_4(self, factor: Window, cost: PaperCost) -> bool:
+        """Decide from the ratio of the ranges and from lambda, the sum of n_j / m_j (Paper: Equation 4).
+
+        The paper's short cut for K >= 2 holds where the factor window is at least twice as long as what it reads. A raw
+        event counts as a window of 1/rate units, so at rates below one it may not.
         """
-        ratio = Fraction(factor.range, self.upstream.range) * (1 if self.above else self.cost.rate)
+        ratio = Fraction(factor.range, self.upstream.range) * (1 if self.above else cost.rate)
         if len(self.below) >= 2 and ratio >= 2:
             return True
-        if self.overlap <= 1:
-            return False
-        return ratio >= self.overlap / (self.overlap - 1)
+        overlap = Fraction(self.lengths) / cost.period
+        return overlap > 1 and ratio >= overlap / (overlap - 1)

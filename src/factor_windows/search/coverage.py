@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from factor_windows.cost import PaperCost
+from factor_windows.cost import CostModel
 from factor_windows.graph import CoverageGraph, Node
 from factor_windows.plan import Tree
 
 
-def cheapest_parents(graph: CoverageGraph, cost: PaperCost) -> Tree:
+def cheapest_parents(graph: CoverageGraph, cost: CostModel) -> Tree:
     """Let every node read the parent from which it is cheapest: the paper's min-cost graph."""
     return {node: cheapest_parent(node, graph.parents[node], cost) for node in graph.nodes}
 
 
-def cheapest_parent(node: Node, parents: tuple[Node, ...], cost: PaperCost) -> Node | None:
+def cheapest_parent(node: Node, parents: tuple[Node, ...], cost: CostModel) -> Node | None:
     """Choose one parent: the raw events only if they are cheaper than any other, and among equals the longest."""
     if not parents:
         return None

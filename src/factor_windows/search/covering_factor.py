@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from math import gcd
 
-from factor_windows.cost import Exact
+from factor_windows.cost import Cost
 from factor_windows.search.benefit import Place
 from factor_windows.search.divisors import divisors
 from factor_windows.window import Window
@@ -50,7 +50,7 @@ def covering_candidates(place: Place, taken: Collection[Window]) -> Iterator[Win
 def best_covering_factor(place: Place, taken: Collection[Window]) -> Window | None:
     """Return the factor window with the greatest benefit, or `None` if none has any."""
     best = None
-    best_benefit: Exact = 0
+    best_benefit: Cost = 0
     for candidate in covering_candidates(place, taken):
         benefit = place.benefit(candidate)
         if benefit > best_benefit:

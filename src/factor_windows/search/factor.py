@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from factor_windows.cost import Exact, PaperCost
+from factor_windows.cost import Cost, CostModel
 from factor_windows.functions import Kind
 from factor_windows.graph import CoverageGraph, Node
 from factor_windows.plan import Tree
@@ -14,7 +14,7 @@ from factor_windows.search.covering_factor import best_covering_factor
 from factor_windows.search.partitioning_factor import best_partitioning_factor
 
 
-def with_factor_windows(graph: CoverageGraph, cost: PaperCost) -> Tree:
+def with_factor_windows(graph: CoverageGraph, cost: CostModel) -> Tree:
     """Add the best factor window below every window and below the raw events, and keep those that pay."""
     find = best_covering_factor if graph.kind is Kind.OVERLAP_SAFE else best_partitioning_factor
     taken = {node.window for node in graph.nodes}
@@ -31,7 +31,7 @@ def with_factor_windows(graph: CoverageGraph, cost: PaperCost) -> Tree:
     return tree if _total(tree, cost) < _total(shared, cost) else shared
 
 
-def places(graph: CoverageGraph, cost: PaperCost) -> Iterator[tuple[Place, frozenset[str]]]:
+def places(graph: CoverageGraph, cost: CostModel) -> Iterator[tuple[Place, frozenset[str]]]:
     """List the places for a factor window, each with the keys it must carry."""
     for above, below in graph.children.items():
         if below:
@@ -39,15 +39,15 @@ def places(graph: CoverageGraph, cost: PaperCost) -> Iterator[tuple[Place, froze
             yield Place(above.window if above else None, [node.window for node in below], cost), keys
 
 
-def _total(tree: Tree, cost: PaperCost) -> Exact:
+def _total(tree: Tree, cost: CostModel) -> Cost:
     return sum(_price(node, parent, cost) for node, parent in tree.items())
 
 
-def _price(node: Node, parent: Node | None, cost: PaperCost) -> Exact:
+def _price(node: Node, parent: Node | None, cost: CostModel) -> Cost:
     return cost.of(node.window, parent.window if parent else None)
 
 
-def _without_losers(tree: Tree, factors: Collection[Node], graph: CoverageGraph, cost: PaperCost) -> Tree:
+def _without_losers(tree: Tree, factors: Collection[Node], graph: CoverageGraph, cost: CostModel) -> Tree:
     """Drop the factor windows without which the tree costs no more, until every one left is worth its cost.
 
     The paper counts each benefit as if the windows below had no better parent, which may overrate it.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from factor_windows.cost import PaperCost
+from factor_windows.cost import CostModel
 from factor_windows.graph import CoverageGraph
 from factor_windows.plan import Tree
 
 
-def read_raw(graph: CoverageGraph, cost: PaperCost) -> Tree:
+def read_raw(graph: CoverageGraph, cost: CostModel) -> Tree:
     """Let every node read the raw events."""
     return dict.fromkeys(graph.nodes)
