@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from factor_windows.cost import Cost, CostModel
 from factor_windows.errors import PlanError
@@ -11,6 +12,9 @@ from factor_windows.functions import Kind
 from factor_windows.graph import Node, keys_of
 from factor_windows.query import Query
 from factor_windows.window import Window
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 Tree = Mapping[Node, Node | None]
 """Each node's parent; `None` is the raw events. What a search returns."""
@@ -123,11 +127,17 @@ class Plan:
         tree = {node.node: None for node in self.nodes if node.exposed}
         return Plan.of_tree(self.query, tree, search="none", cost_model=self.cost_model, status="heuristic")
 
-    def explain(self) -> str:
-        """Draw the tree as text: names, costs, what each node reads, and the predicted gain."""
-        from factor_windows.explain.text import explain
+    def explain(self, *, physical: bool = False) -> str:
+        """Draw the tree as text: names, costs, what each node reads, the predicted gain; and how it runs on Spark."""
+        from factor_windows.explain.text import explain, explain_physical
 
-        return explain(self)
+        return f"{explain(self)}\n\n{explain_physical(self)}" if physical else explain(self)
+
+    def run(self, events: DataFrame) -> DataFrame:
+        """Compute the plan over a PySpark DataFrame of events."""
+        from factor_windows.spark.batch import run
+
+        return run(self, events)
 
 
 def _parents_first(tree: Tree) -> Iterator[Node]:

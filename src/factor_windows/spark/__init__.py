@@ -1,0 +1,1 @@
+"""Plans on Spark: only what is below here imports pyspark."""

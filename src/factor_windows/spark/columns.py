@@ -1,0 +1,224 @@
+"""Aggregates and times as Spark columns: what depends on the types that a DataFrame has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log2
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    ByteType,
+    DataType,
+    DateType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+from sqlglot import exp, parse_one
+
+from factor_windows.aggregates import Aggregate
+from factor_windows.errors import QueryError
+from factor_windows.expressions import VerbatimSpark, sql_of
+from factor_windows.functions import Kind
+from factor_windows.query import Query
+
+_KLL = {
+    ByteType: "bigint",
+    ShortType: "bigint",
+    IntegerType: "bigint",
+    LongType: "bigint",
+    FloatType: "float",
+    DoubleType: "double",
+}
+_EPOCH_NTZ = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+
+
+@dataclass(frozen=True, slots=True)
+class StateColumn:
+    """One partial state: its column, made from events by `lift` and merged by `combine`."""
+
+    name: str
+    lift: str
+    combine: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """One result: from the states by `lower`, or, for those that cannot be shared, `direct` from events."""
+
+    name: str
+    type: DataType
+    lower: str
+    direct: str
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """What a DataFrame says about a query: names and types, as the user's own query would have them."""
+
+    keys: tuple[str, ...]
+    time: DataType
+    results: tuple[ResultColumn, ...]
+    states: tuple[StateColumn, ...]
+    shared: bool
+    """Whether every aggregate can be computed from states here."""
+
+
+def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
+    """Ask Spark, which only analyzes the query for this, and lay out the states."""
+    try:
+        keys = events.select(*(F.expr(key.sql) for key in query.parsed_keys)).schema
+        time = events.select(F.expr(query.parsed_time.sql)).schema[0].dataType
+        results = events.agg(*(F.expr(aggregate.sql) for aggregate in query.parsed_aggregates)).schema
+        arguments = [_argument_types(aggregate, events) for aggregate in query.parsed_aggregates]
+    except AnalysisException as mistake:
+        raise QueryError(f"Spark cannot read the query: {_first_sentence(mistake)}") from None
+    if not isinstance(time, TimestampType | TimestampNTZType | DateType):
+        raise QueryError(
+            f"time {query.time!r} is of type {time.simpleString()}; it must be a timestamp, a timestamp_ntz or a date"
+        )
+    layout = _Layout(prefix)
+    columns = []
+    for aggregate, field, types in zip(query.parsed_aggregates, results, arguments, strict=True):
+        name = aggregate.name if aggregate.aliased else field.name
+        lower = layout.add(aggregate, field.dataType, types, events)
+        columns.append(ResultColumn(name, field.dataType, lower, aggregate.sql))
+    names = [key.name if key.aliased else field.name for key, field in zip(query.parsed_keys, keys, strict=True)]
+    return Types(tuple(names), time, tuple(columns), tuple(layout.states.values()), layout.shared)
+
+
+def _first_sentence(mistake: AnalysisException) -> str:
+    message = (mistake.getMessage() or str(mistake)).split("SQLSTATE")[0]
+    return " ".join(message.split(";\n")[0].split()).rstrip(" ;")
+
+
+def _argument_types(aggregate: Aggregate, events: DataFrame) -> list[DataType]:
+    plain = [text for text in aggregate.arguments if text != "*"]
+    return [field.dataType for field in events.select(*(F.expr(text) for text in plain)).schema] if plain else []
+
+
+class _Layout:
+    """Collects the states of all aggregates; equal ones are kept once."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.states: dict[tuple[str, str], StateColumn] = {}
+        self.shared = True
+
+    def add(self, aggregate: Aggregate, result: DataType, types: list[DataType], events: DataFrame) -> str:
+        """Add the states of one aggregate; return how they lower to its result."""
+        states = self._typed(aggregate, result, types, events)
+        if states is None:
+            self.shared = False
+            return ""
+        columns: dict[str, exp.Expr] = {}
+        for name, lift, combine in states:
+            meaning = lift, _filled(combine, columns | {name: exp.Placeholder(this="itself")})
+            if meaning not in self.states:
+                column = f"{self.prefix}s{len(self.states)}"
+                merged = _filled(combine, columns | {name: exp.column(column, quoted=True)})
+                self.states[meaning] = StateColumn(column, lift, merged)
+            columns[name] = exp.column(self.states[meaning].name, quoted=True)
+        constants = zip(aggregate.function.parameters[1:], aggregate.arguments[1:], strict=False)
+        values = {name: parse_one(text, dialect=VerbatimSpark) for name, text in constants}
+        return _filled(_typed_lower(aggregate, types), columns | values)
+
+    def _typed(
+        self, aggregate: Aggregate, result: DataType, types: list[DataType], events: DataFrame
+    ) -> list[tuple[str, str, str]] | None:
+        """Return (name, lift, combine) with what depends on types put right, or nothing if it cannot be shared."""
+        if aggregate.kind is Kind.HOLISTIC:
+            return None
+        states = [(state.name, state.lift, state.combine) for state in aggregate.states(time=f"`{self.prefix}t`")]
+        match aggregate.function.name:
+            case "avg" if isinstance(result, DoubleType):
+                return [(name, _with_argument(lift, "CAST(:x AS DOUBLE)"), combine) for name, lift, combine in states]
+            case "approx_count_distinct":
+                [(name, lift, combine)] = states
+                argument = ":x" if isinstance(types[0], IntegerType | LongType | StringType | BinaryType) else "CAST(:x AS STRING)"
+                return [(name, _with_argument(lift, argument, str(_hll_size(aggregate))), combine)]
+            case "approx_percentile":
+                kind = _KLL.get(type(types[0]))
+                if kind is None or not _has_function(events, f"kll_sketch_agg_{kind}"):
+                    return None
+                [(name, lift, combine)] = states
+                sized = _with_argument(lift, ":x", str(_kll_size(aggregate)))
+                return [(name, _renamed(sized, f"kll_sketch_agg_{kind}"), _renamed(combine, f"kll_merge_agg_{kind}"))]
+        return states
+
+
+def _typed_lower(aggregate: Aggregate, types: list[DataType]) -> str:
+    if aggregate.function.name != "approx_percentile":
+        return aggregate.function.lower
+    kind = _KLL[type(types[0])]
+    quantile = f"kll_sketch_get_quantile_{kind}(:sketch, :share)"
+    return f"CASE WHEN kll_sketch_get_n_{kind}(:sketch) > 0 THEN {quantile} END"
+
+
+def _filled(template: str, values: dict[str, exp.Expr]) -> str:
+    return sql_of(exp.replace_placeholders(parse_one(template, dialect=VerbatimSpark), **values))
+
+
+def _call(lift: str) -> tuple[exp.Expr, exp.Anonymous]:
+    tree = parse_one(lift, dialect=VerbatimSpark)
+    call = tree.this if isinstance(tree, exp.Filter) else tree
+    return tree, call
+
+
+def _with_argument(lift: str, argument: str, *more: str) -> str:
+    """Change the first argument of a lift, and add constants after it."""
+    tree, call = _call(lift)
+    first = parse_one(argument, dialect=VerbatimSpark)
+    filled = exp.replace_placeholders(first, x=call.expressions[0])
+    call.set("expressions", [filled, *(parse_one(each, dialect=VerbatimSpark) for each in more)])
+    return sql_of(tree)
+
+
+def _renamed(lift: str, name: str) -> str:
+    tree, call = _call(lift)
+    call.set("this", name)
+    return sql_of(tree)
+
+
+def _hll_size(aggregate: Aggregate) -> int:
+    """Return the sketch's lgConfigK for a relative standard deviation, which is about 1.04 / sqrt(2^lgConfigK)."""
+    deviation = float(aggregate.arguments[1]) if len(aggregate.arguments) > 1 else 0.05
+    return min(21, max(12, ceil(2 * log2(1.04 / deviation))))
+
+
+def _kll_size(aggregate: Aggregate) -> int:
+    """Return the sketch's k for Spark's accuracy: the error in rank is about 2.5 / k, and should be 1 / accuracy."""
+    accuracy = int(aggregate.arguments[2]) if len(aggregate.arguments) > 2 else 10_000
+    return min(65_535, max(8, ceil(2.5 * accuracy)))
+
+
+def _has_function(events: DataFrame, name: str) -> bool:
+    return bool(events.sparkSession.catalog.functionExists(name))
+
+
+def microseconds(query: Query, time: DataType) -> Column:
+    """Return the time of an event as Spark's window() counts it: microseconds since 1970."""
+    sql = query.parsed_time.sql
+    if isinstance(time, TimestampNTZType):
+        # No function turns a time without a zone into a number without going through the session's zone.
+        return F.expr(
+            f"unix_date(CAST({sql} AS DATE)) * 86400000000L + hour({sql}) * 3600000000L + minute({sql}) * 60000000L"
+            f" + CAST(extract(SECOND FROM {sql}) * 1000000 AS BIGINT)"
+        )
+    return F.expr(f"unix_micros(CAST({sql} AS TIMESTAMP))")
+
+
+def timestamp(micros: Column, time: DataType) -> Column:
+    """Return microseconds as a time of the same kind as the events'."""
+    if isinstance(time, TimestampNTZType):
+        return F.expr(_EPOCH_NTZ) + F.expr("INTERVAL '0.000001' SECOND") * micros
+    return F.timestamp_micros(micros)
+
