@@ -1,5 +1,10 @@
 """Aggregates over many windows of one stream for about the price of one. Importing this starts no JVM."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from factor_windows.errors import (
     AggregateError,
     FactorWindowsError,
@@ -13,6 +18,11 @@ from factor_windows.query import Query
 from factor_windows.search import optimize
 from factor_windows.window import Window, hopping, tumbling
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from factor_windows.spark.analyze import Statistics
+
 __version__ = "0.1.0"
 __all__ = [
     "AggregateError",
@@ -25,7 +35,30 @@ __all__ = [
     "QueryError",
     "Window",
     "WindowError",
+    "aggregate",
+    "analyze",
     "hopping",
     "optimize",
     "tumbling",
 ]
+
+
+def aggregate(
+    events: DataFrame,
+    *,
+    time: str,
+    windows: Sequence[Window],
+    aggregates: Sequence[str],
+    keys: Sequence[str] = (),
+    statistics: Statistics | None = None,
+) -> DataFrame:
+    """Aggregate a DataFrame over many windows: a query, its plan and its run in one call."""
+    query = Query(time=time, keys=keys, windows=windows, aggregates=aggregates)
+    return optimize(query, statistics=statistics).run(events)
+
+
+def analyze(events: DataFrame, *, time: str, keys: Sequence[str] = (), sample: float = 0.01) -> Statistics:
+    """Measure rate, keys and span of a DataFrame of events from a sample, for `optimize(query, statistics=...)`."""
+    from factor_windows.spark.analyze import analyze as measure
+
+    return measure(events, time=time, keys=keys, sample=sample)

@@ -41,8 +41,6 @@ class Aggregate:
     arguments: tuple[str, ...]
     filter: str = ""
     distinct: bool = False
-    aliased: bool = False
-    """Whether the user named the column; if not, Spark's own name for it counts."""
 
     @classmethod
     def read(cls, text: str) -> Aggregate:
@@ -79,7 +77,6 @@ class Aggregate:
             arguments=tuple(sql_of(argument) for argument in arguments),
             filter=sql_of(condition) if condition else "",
             distinct=distinct,
-            aliased=bool(alias),
         )
 
     @property

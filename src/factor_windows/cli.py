@@ -63,7 +63,7 @@ def explain(
     function: FunctionOption = None,
     key: Annotated[list[str] | None, typer.Option("--key", "-k", help="A key to group by, such as device.")] = None,
     time: Annotated[str, typer.Option(help="The time column.")] = "ts",
-    search: Annotated[str, typer.Option(help="none, coverage or factor.")] = "factor",
+    search: Annotated[str, typer.Option(help="none, coverage, factor or best.")] = "best",
     cost: Annotated[str, typer.Option(help="The cost model: spark or paper.")] = "spark",
     unit: Annotated[
         str | None, typer.Option(help="The unit of time, such as 1m; by default the windows' greatest common divisor.")

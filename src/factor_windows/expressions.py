@@ -44,8 +44,6 @@ class Expression:
 
     sql: str
     name: str
-    aliased: bool = False
-    """Whether the user named the column; if not, Spark's own name for it counts."""
 
 
 def parse(text: str, *, what: str, error: type[FactorWindowsError]) -> tuple[exp.Expr, str]:

@@ -110,7 +110,7 @@ def _scalar(what: str, text: str) -> Expression:
     inner = aggregate_inside(tree)
     if inner:
         raise QueryError(f"{what} {text!r} has the aggregate {inner!r}; aggregates go into `aggregates`")
-    return Expression(sql=sql_of(tree), name=alias or name_of(tree), aliased=bool(alias))
+    return Expression(sql=sql_of(tree), name=alias or name_of(tree))
 
 
 def _bare(sql: str) -> str:

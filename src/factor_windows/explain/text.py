@@ -88,3 +88,22 @@ def _reads(plan: Plan, node: PlanNode) -> str:
     reads = number(plan.reads(node))
     what = f"reads {reads} event{'s' * (reads != '1')}" if node.parent is None else f"reads {reads} × {node.parent}"
     return what if node.exposed else f"{what}, hidden"
+
+
+def explain_physical(plan: Plan) -> str:
+    """Say how a plan runs on Spark: its levels, how rows come together, and why."""
+    from factor_windows.spark.levels import RAW, compile_levels
+
+    physical = compile_levels(plan)
+    lines = ["on Spark", *(f"  {note}" for note in physical.notes)]
+    for number, level in enumerate(physical.levels, start=1):
+        lines.append(f"  level {number}")
+        for feed in level.feeds:
+            source = "raw events" if feed.source == RAW else plan.nodes[feed.source].name
+            target = plan.nodes[feed.target].name
+            if feed.source == feed.target:
+                lines.append(f"    {target} passes through")
+            else:
+                times = f", each row into {feed.steps} instances" if feed.steps > 1 else ""
+                lines.append(f"    {target} from {source}{times}")
+    return "\n".join(lines)

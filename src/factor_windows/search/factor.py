@@ -16,13 +16,19 @@ from factor_windows.search.partitioning_factor import best_partitioning_factor
 
 def with_factor_windows(graph: CoverageGraph, cost: CostModel) -> Tree:
     """Add the best factor window below every window and below the raw events, and keep those that pay."""
+    return cheapest_with(best_factors(graph, cost), graph, cost)
+
+
+def best_factors(graph: CoverageGraph, cost: CostModel) -> dict[Node, None]:
+    """Find the best factor window for every place, each once."""
     find = best_covering_factor if graph.kind is Kind.OVERLAP_SAFE else best_partitioning_factor
     taken = {node.window for node in graph.nodes}
-    factors: dict[Node, None] = {}
-    for place, keys in places(graph, cost):
-        found = find(place, taken)
-        if found is not None:
-            factors[Node(found, keys)] = None
+    found = ((find(place, taken), keys) for place, keys in places(graph, cost))
+    return {Node(window, keys): None for window, keys in found if window is not None}
+
+
+def cheapest_with(factors: Collection[Node], graph: CoverageGraph, cost: CostModel) -> Tree:
+    """Let every node read its cheapest parent, the factor windows that pay among them."""
     shared = cheapest_parents(graph, cost)
     if not factors:
         return shared

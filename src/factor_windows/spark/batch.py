@@ -31,14 +31,17 @@ class _Batch:
         self.physical: Physical = compile_levels(plan if self.types.shared else plan.naive())
         self.keys = [f"{self.prefix}k{number}" for number in range(len(plan.query.parsed_keys))]
         self.time, self.start = f"{self.prefix}t", f"{self.prefix}start"
-        self.node, self.feed, self.chunk = f"{self.prefix}node", f"{self.prefix}feed", f"{self.prefix}chunk"
+        self.node, self.chunk = f"{self.prefix}node", f"{self.prefix}chunk"
+        self.feed, self.step = f"{self.prefix}feed", f"{self.prefix}step"
         self.events = self._prepared(events)
 
     def _prepared(self, events: DataFrame) -> DataFrame:
         """Add the keys and the time in microseconds; events without a time fall out, as with Spark's window()."""
         keys = {name: F.expr(key.sql) for name, key in zip(self.keys, self.plan.query.parsed_keys, strict=True)}
-        time = microseconds(self.plan.query, self.types.time)
-        prepared = events.withColumns({**keys, self.time: time}).where(F.col(self.time).isNotNull())
+        # A time that cannot be null spares Spark the null checks that it would otherwise add to every level.
+        time = F.coalesce(microseconds(self.plan.query, self.types.time), F.lit(0).cast("bigint"))
+        known = events.where(F.expr(self.plan.query.parsed_time.sql).isNotNull())
+        prepared = known.withColumns({**keys, self.time: time})
         return prepared.repartition(*self.keys) if self.physical.together == "events" else prepared
 
     def result(self) -> DataFrame:
@@ -65,61 +68,68 @@ class _Batch:
         return f"{self.prefix}v{number}"
 
     def _level(self, rows: DataFrame, level: Level, aggregates: Sequence[Column], *, last: bool) -> DataFrame:
-        fanned, by_node = self._fanned_out(rows, level)
+        fanned, by_node = self._fanned_out(rows, level, last=last)
         groups = [*self.keys, *([self.node] if by_node else []), self.start]
         if self.chunk in rows.columns:
             groups.append(self.chunk)
-            inside = F.col(self.start) >= F.col(self.chunk)
-            if last:
-                inside &= F.col(self.start) < F.col(self.chunk) + self.physical.chunk
-            fanned = fanned.where(inside)
         grouped = fanned.groupBy(*groups).agg(*aggregates)
         return grouped if by_node else grouped.withColumn(self.node, F.lit(level.nodes[0]))
 
-    def _fanned_out(self, rows: DataFrame, level: Level) -> tuple[DataFrame, bool]:
+    def _fanned_out(self, rows: DataFrame, level: Level, *, last: bool) -> tuple[DataFrame, bool]:
         """Give each row once to every instance that it feeds; say whether the node's number matters afterwards."""
         by_node = len(level.nodes) > 1
-        feeds = level.feeds
-        step: Column = F.lit(0)
-        number: Column = F.lit(0)
-        if len(feeds) > 1 or feeds[0].steps > 1:
-            pairs = [(feed, step) for feed in range(len(feeds)) for step in range(min(feeds[feed].steps, FLAT_FEEDS + 1))]
-            flat = len(pairs) <= FLAT_FEEDS
-            entries = pairs if flat else [(feed, 0) for feed in range(len(feeds))]
-            chosen = [[place for place, (feed, _) in enumerate(entries) if feeds[feed].source == node] for node in self._sources(level)]
-            rows = rows.withColumn(self.feed, F.explode(self._own(chosen, level)))
-            entry = F.col(self.feed)
-            number = _looked_up([feed for feed, _ in entries], entry)
-            if flat:
-                step = _looked_up([back for _, back in entries], entry)
-            else:
-                most = _looked_up([feed.steps - 1 for feed in feeds], number)
-                rows = rows.withColumn(f"{self.feed}_step", F.explode(F.sequence(F.lit(0), most)))
-                step = F.col(f"{self.feed}_step")
+        flat = sum(feed.steps for feed in level.feeds) <= FLAT_FEEDS
+        entries = [(feed, step) for feed in level.feeds for step in range(feed.steps if flat else 1)]
+        if len(entries) > 1:
+            rows = rows.withColumn(self.feed, F.explode(self._entries_of_row([feed.source for feed, _ in entries])))
+        entry = F.col(self.feed)
+
+        def constant(values: list[int], type: str = "bigint") -> Column:
+            return _looked_up(values, entry, type)
+
         begin = F.col(self.start)
-        slide = _looked_up([feed.slide for feed in feeds], number, "bigint")
-        offset = _looked_up([feed.offset for feed in feeds], number, "bigint")
-        shifted = begin - offset if any(feed.offset for feed in feeds) else begin
+        slide = constant([feed.slide for feed, _ in entries])
+        shifted = begin - constant([feed.offset for feed, _ in entries]) if any(f.offset for f, _ in entries) else begin
         start = begin - F.pmod(shifted, slide)
-        if any(feed.steps > 1 for feed in feeds):
-            start = start - step * slide
-        if any(feed.reach is not None for feed in feeds):
-            reach = _looked_up([2**62 if feed.reach is None else feed.reach for feed in feeds], number, "bigint")
-            rows = rows.where(begin - start <= reach)
+        if not flat:
+            steps = F.sequence(F.lit(0), constant([feed.steps - 1 for feed, _ in entries], "int"))
+            rows = rows.withColumn(self.step, F.explode(steps))
+            start = start - F.col(self.step) * slide
+        elif any(step for _, step in entries):
+            start = start - constant([step * feed.slide for feed, step in entries])
         changed = {self.start: start}
         if by_node:
-            changed[self.node] = _looked_up([feed.target for feed in feeds], number)
+            changed[self.node] = constant([feed.target for feed, _ in entries], "int")
+        if any(feed.reach is not None for feed, _ in entries):
+            reach = constant([2**62 if feed.reach is None else feed.reach for feed, _ in entries])
+            rows = rows.where(begin - start <= reach)
+        if self.chunk in rows.columns:
+            rows = rows.where(self._inside_chunk(begin, start, last=last))
         return rows.withColumns(changed), by_node
 
-    def _sources(self, level: Level) -> list[int]:
-        return sorted({feed.source for feed in level.feeds})
+    def _inside_chunk(self, begin: Column, start: Column, *, last: bool) -> Column:
+        """Keep the instances that a chunk can complete, and at the last level only those that start in it.
 
-    def _own(self, chosen: list[list[int]], level: Level) -> Column:
-        """Return the array of feeds that a row has: the same for all, or by the node that it belongs to."""
-        if len(chosen) == 1:
-            return _constants(chosen[0])
-        by_node = dict(zip(self._sources(level), chosen, strict=True))
-        arrays = [_constants(by_node.get(node, [])) for node in range(max(by_node) + 1)]
+        For nearly all rows the row's own place decides, which is much cheaper than the place of each instance it feeds.
+        """
+        chunk = F.col(self.chunk)
+        after = begin - chunk
+        inside, deep_inside = start >= chunk, after >= self._longest
+        if last:
+            inside &= start < chunk + self.physical.chunk
+            deep_inside &= after < self.physical.chunk
+        return deep_inside | inside
+
+    @property
+    def _longest(self) -> int:
+        return max(node.window.range for node in self.plan.nodes)
+
+    def _entries_of_row(self, sources: list[int]) -> Column:
+        """Return the numbers of the entries that a row has: the same for all, or by the node that it belongs to."""
+        own = {source: [place for place, other in enumerate(sources) if other == source] for source in sources}
+        if len(own) == 1:
+            return _constants(own[sources[0]])
+        arrays = [_constants(own.get(node, [])) for node in range(max(own) + 1)]
         return F.element_at(F.array(*arrays), F.col(self.node) + 1)
 
     def _brought_together(self, rows: DataFrame) -> DataFrame:
@@ -129,10 +139,9 @@ class _Batch:
         if self.physical.together == "events":
             return rows
         chunk = F.lit(self.physical.chunk)
-        longest = max(node.window.range for node in self.plan.nodes)
         begin = F.col(self.start)
         own = begin - F.pmod(begin, chunk)
-        both = F.when(begin - own < longest, F.array(own, own - chunk)).otherwise(F.array(own))
+        both = F.when(begin - own < self._longest, F.array(own, own - chunk)).otherwise(F.array(own))
         spread = rows.withColumn(self.chunk, F.explode(both)).repartition(*self.keys, self.chunk)
         # Rows in order of time keep the hash table of the next level warm: a third less time for ten windows.
         return spread.sortWithinPartitions(*self.keys, self.start)

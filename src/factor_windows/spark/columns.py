@@ -13,6 +13,7 @@ from pyspark.sql.types import (
     ByteType,
     DataType,
     DateType,
+    DecimalType,
     DoubleType,
     FloatType,
     IntegerType,
@@ -30,7 +31,7 @@ from factor_windows.expressions import VerbatimSpark, sql_of
 from factor_windows.functions import Kind
 from factor_windows.query import Query
 
-_KLL = {
+_KLL: dict[type[DataType], str] = {
     ByteType: "bigint",
     ShortType: "bigint",
     IntegerType: "bigint",
@@ -75,9 +76,10 @@ class Types:
 def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
     """Ask Spark, which only analyzes the query for this, and lay out the states."""
     try:
-        keys = events.select(*(F.expr(key.sql) for key in query.parsed_keys)).schema
+        # Names are asked for with the user's own words: written back, `x IS NOT NULL` would be another name.
+        keys = events.select(*(F.expr(key) for key in query.keys)).schema
         time = events.select(F.expr(query.parsed_time.sql)).schema[0].dataType
-        results = events.agg(*(F.expr(aggregate.sql) for aggregate in query.parsed_aggregates)).schema
+        results = events.agg(*(F.expr(aggregate) for aggregate in query.aggregates)).schema
         arguments = [_argument_types(aggregate, events) for aggregate in query.parsed_aggregates]
     except AnalysisException as mistake:
         raise QueryError(f"Spark cannot read the query: {_first_sentence(mistake)}") from None
@@ -88,11 +90,9 @@ def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
     layout = _Layout(prefix)
     columns = []
     for aggregate, field, types in zip(query.parsed_aggregates, results, arguments, strict=True):
-        name = aggregate.name if aggregate.aliased else field.name
         lower = layout.add(aggregate, field.dataType, types, events)
-        columns.append(ResultColumn(name, field.dataType, lower, aggregate.sql))
-    names = [key.name if key.aliased else field.name for key, field in zip(query.parsed_keys, keys, strict=True)]
-    return Types(tuple(names), time, tuple(columns), tuple(layout.states.values()), layout.shared)
+        columns.append(ResultColumn(field.name, field.dataType, lower, aggregate.sql))
+    return Types(tuple(keys.names), time, tuple(columns), tuple(layout.states.values()), layout.shared)
 
 
 def _first_sentence(mistake: AnalysisException) -> str:
@@ -129,7 +129,7 @@ class _Layout:
             columns[name] = exp.column(self.states[meaning].name, quoted=True)
         constants = zip(aggregate.function.parameters[1:], aggregate.arguments[1:], strict=False)
         values = {name: parse_one(text, dialect=VerbatimSpark) for name, text in constants}
-        return _filled(_typed_lower(aggregate, types), columns | values)
+        return _filled(_typed_lower(aggregate, result, types), columns | values)
 
     def _typed(
         self, aggregate: Aggregate, result: DataType, types: list[DataType], events: DataFrame
@@ -143,7 +143,11 @@ class _Layout:
                 return [(name, _with_argument(lift, "CAST(:x AS DOUBLE)"), combine) for name, lift, combine in states]
             case "approx_count_distinct":
                 [(name, lift, combine)] = states
-                argument = ":x" if isinstance(types[0], IntegerType | LongType | StringType | BinaryType) else "CAST(:x AS STRING)"
+                argument = (
+                    ":x"
+                    if isinstance(types[0], IntegerType | LongType | StringType | BinaryType)
+                    else "CAST(:x AS STRING)"
+                )
                 return [(name, _with_argument(lift, argument, str(_hll_size(aggregate))), combine)]
             case "approx_percentile":
                 kind = _KLL.get(type(types[0]))
@@ -155,12 +159,29 @@ class _Layout:
         return states
 
 
-def _typed_lower(aggregate: Aggregate, types: list[DataType]) -> str:
-    if aggregate.function.name != "approx_percentile":
-        return aggregate.function.lower
-    kind = _KLL[type(types[0])]
-    quantile = f"kll_sketch_get_quantile_{kind}(:sketch, :share)"
-    return f"CASE WHEN kll_sketch_get_n_{kind}(:sketch) > 0 THEN {quantile} END"
+def _typed_lower(aggregate: Aggregate, result: DataType, types: list[DataType]) -> str:
+    match aggregate.function.name:
+        case "approx_percentile":
+            kind = _KLL[type(types[0])]
+            quantile = f"kll_sketch_get_quantile_{kind}(:sketch, :share)"
+            return f"CASE WHEN kll_sketch_get_n_{kind}(:sketch) > 0 THEN {quantile} END"
+        case "avg" if isinstance(result, DecimalType) and isinstance(types[0], DecimalType):
+            return _decimal_mean(result, types[0])
+    return aggregate.function.lower
+
+
+def _decimal_mean(result: DecimalType, argument: DecimalType) -> str:
+    """Divide a decimal sum by a count and round once, to the result's scale, as Spark's own avg does.
+
+    Spark's division of two decimals first cuts the quotient to a scale that depends on how wide the types are. So the
+    whole part and the rest are divided apart, in types that leave them all the digits they need.
+    """
+    whole = f"DECIMAL({max(1, result.precision - result.scale - 1)}, 0)"
+    rest = f"DECIMAL({min(38, 19 + argument.scale)}, {argument.scale})"
+    fraction = (
+        f"CAST(CAST(:sum % :n AS {rest}) / CAST(:n AS DECIMAL(19, 0)) AS DECIMAL({result.scale + 1}, {result.scale}))"
+    )
+    return f"CASE WHEN :n > 0 THEN CAST((:sum - :sum % :n) / :n AS {whole}) + {fraction} END"
 
 
 def _filled(template: str, values: dict[str, exp.Expr]) -> str:
@@ -168,8 +189,10 @@ def _filled(template: str, values: dict[str, exp.Expr]) -> str:
 
 
 def _call(lift: str) -> tuple[exp.Expr, exp.Anonymous]:
+    """Return a parsed lift, and the one aggregate call in it."""
     tree = parse_one(lift, dialect=VerbatimSpark)
     call = tree.this if isinstance(tree, exp.Filter) else tree
+    assert isinstance(call, exp.Anonymous)
     return tree, call
 
 
@@ -221,4 +244,3 @@ def timestamp(micros: Column, time: DataType) -> Column:
     if isinstance(time, TimestampNTZType):
         return F.expr(_EPOCH_NTZ) + F.expr("INTERVAL '0.000001' SECOND") * micros
     return F.timestamp_micros(micros)
-

@@ -21,6 +21,8 @@ CHUNK_RANGES = 64
 """How many times the longest range a chunk of time is long: 1/64 of the rows are then sent to two chunks."""
 MANY_KEYS = 200
 """From how many keys on hashing them spreads the work evenly, so that no chunks are needed."""
+WORTH_A_LEVEL = 1.1
+"""A deeper plan is taken only if a shallower one would do this many times its work: each level has its own overhead."""
 SPARSE = 0.5
 """From how many rows per event on a first level shrinks nothing, and events are brought together instead."""
 
@@ -70,7 +72,8 @@ def compile_levels(plan: Plan) -> Physical:
     depths = sorted({_depth(node.name, parents) for node in plan.nodes})
     options = [_flattened(plan, depth) for depth in depths]
     priced = [(_work(levels, plan), len(levels), levels) for levels in options]
-    work, _, levels = min(priced, key=lambda option: option[:2])
+    least = min(work for work, _, _ in priced)
+    work, _, levels = next(option for option in priced if option[0] <= WORTH_A_LEVEL * least)
     notes = [_depth_note(work, levels, priced)]
     together, chunk, note = _together(plan, levels)
     return Physical(plan.nodes, levels, together, chunk, (*notes, note))
@@ -102,7 +105,11 @@ def _flattened(plan: Plan, deepest: int) -> tuple[Level, ...]:
     last = max(depth.values())
     for step in range(1, last + 1):
         new = [position for position in reads if depth[position] == step]
-        kept = [position for position in reads if depth[position] < step and _still_needed(position, step, plan, reads, depth)]
+        kept = [
+            position
+            for position in reads
+            if depth[position] < step and _still_needed(position, step, plan, reads, depth)
+        ]
         feeds = [_feed(plan, reads[position], position) for position in new]
         passed = [Feed(position, position, slide=1, offset=0, steps=1) for position in kept]
         levels.append(Level(nodes=(*kept, *new), feeds=(*passed, *feeds)))
@@ -132,7 +139,9 @@ def _work(levels: tuple[Level, ...], plan: Plan) -> float:
     total = 0.0
     for level in levels:
         for feed in level.feeds:
-            total += feed.steps * (float(cost.rate) if feed.source == RAW else _rows(plan.nodes[feed.source].window, cost))
+            total += feed.steps * (
+                float(cost.rate) if feed.source == RAW else _rows(plan.nodes[feed.source].window, cost)
+            )
         total += sum(_rows(plan.nodes[position].window, cost) for position in level.nodes)
     return total
 
@@ -144,7 +153,11 @@ def _rows(window: Window, cost: CostModel) -> float:
 
 
 def _depth_note(work: float, levels: tuple[Level, ...], priced: list[tuple[float, int, tuple[Level, ...]]]) -> str:
-    others = [f"{count} level{'s' * (count > 1)} would take {other / work:.2f} times" for other, count, _ in priced if count != len(levels)]
+    others = [
+        f"{count} level{'s' * (count > 1)} would take {other / work:.2f} times"
+        for other, count, _ in priced
+        if count != len(levels)
+    ]
     return f"{len(levels)} level{'s' * (len(levels) > 1)}" + (f": {' and '.join(others)} the work" if others else "")
 
 
@@ -154,10 +167,18 @@ def _together(plan: Plan, levels: tuple[Level, ...]) -> tuple[Literal["nothing",
     first = sum(_rows(plan.nodes[position].window, cost) for position in levels[0].nodes)
     known = isinstance(cost, SparkCost) and not cost.assumed
     if has_keys and known and first >= SPARSE * float(cost.rate) and len(plan.nodes) > 1:
-        return "events", 0, f"raw events are brought together by key: a first level would write {first / float(cost.rate):.2f} rows for each"
+        return (
+            "events",
+            0,
+            f"raw events are brought together by key: panes would leave {first / float(cost.rate):.2f} rows of each",
+        )
     if len(levels) == 1:
         return "nothing", 0, "nothing is brought together: one aggregation does it"
     if has_keys and isinstance(cost, SparkCost) and cost.keys >= MANY_KEYS:
         return "keys", 0, f"partial results are brought together by key: {cost.keys:,.0f} keys spread evenly"
     chunk = CHUNK_RANGES * max(node.window.range for node in plan.nodes)
-    return "chunks", chunk, f"partial results are brought together by {'key and ' if has_keys else ''}chunks of {readable(chunk)}"
+    return (
+        "chunks",
+        chunk,
+        f"partial results are brought together by {'key and ' if has_keys else ''}chunks of {readable(chunk)}",
+    )

@@ -1,0 +1,74 @@
+"""Plans over all of the real smart-plug readings give what naive Spark gives.
+
+The data is from the tracebase data set (github.com/areinhardt/tracebase), licence ODbL 1.0.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from naive import naive
+from pyspark.sql import functions as F
+
+from factor_windows import Query, analyze, hopping, optimize, tumbling
+
+DATA = Path(os.environ.get("FACTOR_WINDOWS_DATA", Path(__file__).parents[2] / "shared" / "data"))
+READINGS = DATA / "tracebase-2012-01-20.parquet"
+
+pytestmark = pytest.mark.skipif(
+    not READINGS.exists(), reason=f"no real data at {READINGS}; FACTOR_WINDOWS_DATA says where it is"
+)
+
+SETS = {
+    "tumbling": [tumbling(f"{n} minutes") for n in (1, 5, 15, 60)],
+    "the paper's": [tumbling(f"{n} minutes") for n in (20, 30, 40)],
+    "hopping": [hopping("10 minutes", "1 minute"), hopping("1 hour", "10 minutes")],
+    "mixed, with an offset": [tumbling("1 day", offset="6 hours"), hopping("2 hours", "15 minutes"), tumbling("90s")],
+    "nothing in common": [tumbling("15s"), tumbling("17s"), tumbling("19s")],
+}
+
+
+@pytest.fixture(scope="module")
+def readings(spark):
+    frame = spark.read.parquet(str(READINGS)).cache()
+    assert frame.count() == 3_034_526
+    yield frame
+    frame.unpersist()
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_all_readings(readings, name):
+    exact = ["min(power_1s)", "max(power_8s)", "sum(power_1s)", "count(*) FILTER (WHERE power_1s > 0) AS on"]
+    floating = ["avg(power_1s)", "stddev(power_8s)"]
+    query = Query(time="ts", keys=["device"], windows=SETS[name], aggregates=exact + floating)
+    statistics = analyze(readings, time="ts", keys=["device"]) if name == "hopping" else None
+    found = optimize(query, statistics=statistics).run(readings)
+    assert differences(query, found, naive(query, readings)) == (0, 0, 0)
+
+
+def differences(query, found, expected):
+    """Count the rows that only one side has, and those that differ."""
+    keys = [*(key.name for key in query.parsed_keys), "window_id", "window_start", "window_end"]
+    values = [aggregate.name for aggregate in query.parsed_aggregates]
+    left, right = (
+        frame.select(
+            *keys, F.struct(*(F.col(f"`{value}`").alias(f"v{n}") for n, value in enumerate(values))).alias(side)
+        )
+        for frame, side in ((found, "left"), (expected, "right"))
+    )
+    joined = left.join(right, keys, "full_outer")
+
+    def differs(number):
+        a, b = F.col(f"left.v{number}"), F.col(f"right.v{number}")
+        near = F.abs(a - b) <= F.lit(1e-9) * F.greatest(F.abs(b), F.lit(1.0))
+        return ~(a.eqNullSafe(b) | F.coalesce(near, F.lit(False)))
+
+    unequal = F.lit(False)
+    for number in range(len(values)):
+        unequal |= differs(number)
+    counted = joined.agg(
+        F.count_if(F.col("left").isNull()),
+        F.count_if(F.col("right").isNull()),
+        F.count_if(F.col("left").isNotNull() & F.col("right").isNotNull() & unequal),
+    )
+    return tuple(counted.first())

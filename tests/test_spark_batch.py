@@ -1,0 +1,425 @@
+"""Plans on Spark give what the user's own query gives."""
+
+import random
+
+import duckdb
+import pytest
+from naive import assert_equal, by_instance, equal, naive
+from pyspark.sql import functions as F
+
+from factor_windows import Query, QueryError, Window, aggregate, analyze, hopping, optimize, tumbling
+from factor_windows.reference import evaluate
+
+
+@pytest.fixture(autouse=True)
+def compiled_again(spark):
+    yield
+    spark.conf.set("spark.sql.codegen.wholeStage", True)
+
+
+EXACT = [
+    "min(v)", "max(n)", "count(*)", "count(v)", "sum(n)", "sum(d)", "avg(d)", "count_if(ok)", "bool_and(ok)",
+    "bool_or(ok)", "bit_and(n)", "bit_or(i)", "min(s)", "max(d) FILTER (WHERE ok)", "count(*) FILTER (WHERE n > 3)",
+    "sum(i * site)", "collect_set(i)", "sum(i)", "min(ts)",
+]  # fmt: skip
+FLOATING = [
+    "sum(v)", "avg(v)", "avg(n)", "avg(i) FILTER (WHERE ok)", "var_pop(v)", "var_samp(n)", "stddev_pop(i)", "stddev(v)",
+    "stddev_samp(v) FILTER (WHERE n > 2)", "covar_pop(v, n)", "covar_samp(n, i)", "variance(d)", "corr(v, n)",
+]  # fmt: skip
+HOLISTIC = ["median(n)", "percentile(v, 0.25) AS p25", "count(DISTINCT i)", "count(DISTINCT s, ok)"]
+
+
+def events_of(rng, spark):
+    """Events with nulls, NaN, ties, gaps, equal and negative times; sometimes one or none."""
+    size = rng.choice([0, 1, 2, 30, 120])
+    start = rng.choice([0, -200, 1_700_000_000, 4_200_000_000]) * 1_000_000
+    rows = []
+    for _ in range(size):
+        time = start + rng.choice([rng.randrange(0, 400), rng.randrange(0, 20), 5000]) * 500_000
+        maybe = lambda value: None if rng.random() < 0.15 else value  # noqa: E731
+        rows.append(
+            (
+                maybe(time),
+                maybe(rng.choice("ab")),
+                maybe(rng.randrange(3)),
+                maybe(rng.choice([rng.uniform(-5, 5), 0.0, float("nan") if rng.random() < 0.1 else 1.5])),
+                maybe(rng.randrange(-9, 9)),
+                maybe(f"{rng.uniform(-1000, 1000):.3f}"),
+                maybe(rng.randrange(-5, 5)),
+                maybe(rng.random() < 0.5),
+                maybe(rng.choice(["", "x", "ü"])),
+            )
+        )
+    raw = "t bigint, k string, site int, v double, n bigint, d string, i int, ok boolean, s string"
+    return spark.createDataFrame(rows, raw).selectExpr(
+        "timestamp_micros(t) AS ts", "k", "site", "v", "n", "CAST(d AS decimal(12,3)) AS d", "i", "ok", "s"
+    )
+
+
+def windows_of(rng):
+    """Tumbling, hopping and mixed sets, with offsets, and ranges that are no multiple of the slide."""
+    count = rng.choice([1, 2, 3, 5])
+    made = {}
+    for _ in range(count):
+        slide = rng.choice([1, 2, 3, 4, 5, 6, 10, 12]) * 1_000_000
+        times = rng.choice([1, 1, 2, 3])
+        extra = rng.choice([0, 0, 0, 1_000_000, 500_000])
+        made[Window(range=slide * times + extra, slide=slide, offset=rng.choice([0, 0, 0, 500_000, 1_000_000]))] = None
+    return list(made)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_generated_query_gives_what_naive_spark_gives(spark, seed):
+    # Most of a tiny query's time goes into compiling it; some cases show that compiled code gives the same.
+    spark.conf.set("spark.sql.codegen.wholeStage", seed % 5 == 0)
+    rng = random.Random(seed)
+    events = events_of(rng, spark)
+    functions = rng.choice(
+        [EXACT, FLOATING, EXACT + FLOATING, EXACT + HOLISTIC, HOLISTIC, ["min(v)", "max(n)", "min(s)"]]
+    )
+    query = Query(
+        time="ts",
+        keys=rng.choice([[], ["k"], ["k", "site"], ["upper(k) AS key", "coalesce(site, 7) + 1"]]),
+        windows=windows_of(rng),
+        aggregates=rng.sample(functions, min(len(functions), rng.randrange(1, 6))),
+    )
+    plan = optimize(
+        query,
+        search=rng.choice(["none", "coverage", "factor", "best", "best"]),
+        rate=rng.choice([None, 0.01, 1, 1000]),
+        unit="1 second",
+        keys=rng.choice([None, 1, 500, 100_000]),
+    )
+    expected = naive(query, events)
+    found = plan.run(events)
+    assert [(f.name, f.dataType) for f in found.schema] == [(f.name, f.dataType) for f in expected.schema]
+    assert_equal(query, by_instance(query, found), by_instance(query, expected))
+
+
+IN_DUCKDB = [
+    "min(v)",
+    "max(v)",
+    "count(*)",
+    "count(v)",
+    "sum(v)",
+    "avg(v)",
+    "stddev_pop(v)",
+    "var_samp(v)",
+    "bit_or(i)",
+]
+
+
+@pytest.mark.parametrize("seed", range(100, 130))
+def test_a_generated_query_gives_what_duckdb_and_the_reference_give(spark, seed):
+    rng = random.Random(seed)
+    rows = [
+        (
+            rng.randrange(-300, 300) * 1_000_000,
+            rng.choice("ab"),
+            rng.choice([None, rng.uniform(-9, 9)]),
+            rng.randrange(99),
+        )
+        for _ in range(rng.choice([0, 1, 200]))
+    ]
+    events = spark.createDataFrame(rows, "t bigint, k string, v double, i int").selectExpr(
+        "timestamp_micros(t) AS ts", "k", "v", "i"
+    )
+    query = Query(time="ts", keys=["k"], windows=windows_of(rng), aggregates=IN_DUCKDB)
+    found = by_instance(query, optimize(query).run(events).withColumnRenamed("count(1)", "count"))
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE events (t BIGINT, k VARCHAR, v DOUBLE, i INTEGER)")
+        if rows:
+            connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", rows)
+        expected = {}
+        for window in query.windows:
+            computed = connection.execute(
+                f"""
+                SELECT k, strftime(make_timestamp(s), '%Y-%m-%d %H:%M:%S.%f'),
+                       strftime(make_timestamp(s + {window.range}), '%Y-%m-%d %H:%M:%S.%f'), {", ".join(IN_DUCKDB)}
+                FROM (SELECT *, unnest(range(
+                        {window.offset} + floor((t - {window.offset} - {window.range}) / {window.slide})::BIGINT
+                          * {window.slide},
+                        t + 1, {window.slide})) AS s FROM events)
+                WHERE s <= t AND t < s + {window.range} GROUP BY k, s
+                """
+            ).fetchall()
+            for key, start, end, *values in computed:
+                expected[key, window.name, _short(start), _short(end)] = tuple(values)
+    assert_equal(query, found, expected)
+    plain = [{"ts": t, "k": k, "v": v, "i": i} for t, k, v, i in rows]
+    by_reference = evaluate(query, plain)
+    by_start = {(key, name, _micros(start)): values for (key, name, start, _), values in found.items()}
+    assert len(by_reference) == len(found)
+    for row in by_reference:
+        values = by_start[row["k"], row["window_id"], row["window_start"]]
+        assert all(equal(a, b) for a, b in zip(values, list(row.values())[4:], strict=True))
+
+
+def _short(text):
+    """Write a time as Spark does, without the zeros at the end."""
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _micros(text):
+    from datetime import UTC, datetime, timedelta
+
+    return (datetime.fromisoformat(text).replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(
+        microseconds=1
+    )
+
+
+def exchanges(frame):
+    """Count the shuffles in the physical plan."""
+    import contextlib
+    import io
+
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        frame.explain()
+    return text.getvalue().count("Exchange "), text.getvalue().count("HashAggregate")
+
+
+def test_panes_move_twice_whatever_the_number_of_windows(spark):
+    events = spark.range(1000).selectExpr(
+        "timestamp_micros(id * 1000000) AS ts", "id % 3 AS k", "CAST(id AS double) AS v"
+    )
+    counts = []
+    for size in (2, 10, 100):
+        windows = [tumbling(f"{10 * n} seconds") for n in range(2, size + 2)]
+        query = Query(time="ts", keys=["k"], windows=windows, aggregates=["min(v)"])
+        counts.append(exchanges(optimize(query, search="factor").run(events)))
+    assert [moved for moved, _ in counts] == [2, 2, 2]
+    assert max(aggregations for _, aggregations in counts) <= 4
+
+
+def test_a_single_window_moves_once_as_in_sparks_own_plan(spark):
+    events = spark.range(10).selectExpr("timestamp_micros(id * 1000000) AS ts", "CAST(id AS double) AS v")
+    query = Query(time="ts", windows=[tumbling("10s")], aggregates=["min(v)"])
+    assert exchanges(optimize(query).run(events))[0] == 1
+
+
+def test_sparse_keys_move_raw_events_once(spark):
+    events = spark.range(1000).selectExpr("timestamp_micros(id * 1000000) AS ts", "id AS k", "CAST(id AS double) AS v")
+    query = Query(time="ts", keys=["k"], windows=[tumbling("20s"), tumbling("30s")], aggregates=["min(v)"])
+    plan = optimize(query, rate=1, unit="1s", keys=1000)
+    assert exchanges(plan.run(events))[0] == 1
+    assert_equal(query, by_instance(query, plan.run(events)), by_instance(query, naive(query, events)))
+
+
+def test_a_hundred_windows_and_a_long_hop_run(spark):
+    events = spark.range(300).selectExpr("timestamp_micros(id * 1000000) AS ts", "CAST(id % 7 AS double) AS v")
+    windows = [tumbling(f"{n} seconds") for n in range(2, 100)] + [
+        hopping("1 hour", "2 seconds"),
+        hopping("100s", "7s"),
+    ]
+    query = Query(time="ts", windows=windows, aggregates=["sum(v)", "max(v)"])
+    found = optimize(query).run(events).selectExpr("window_id", "unix_micros(window_start)", "`sum(v)`", "`max(v)`")
+    rows = [{"ts": second * 1_000_000, "v": float(second % 7)} for second in range(300)]
+    expected = evaluate(query, rows)
+    assert sorted(map(tuple, found.collect())) == sorted(
+        (row["window_id"], row["window_start"], row["sum(v)"], row["max(v)"]) for row in expected
+    )
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "date"])
+def test_every_kind_of_time_in_every_zone(spark, zone, kind):
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        texts = [
+            "2024-03-10 01:59:59.123456",
+            "2024-03-10 03:00:00",
+            "2024-11-03 01:30:00",
+            "1969-12-31 23:59:59.9",
+            None,
+        ]
+        events = spark.createDataFrame([(text, n) for n, text in enumerate(texts)], "t string, v int").selectExpr(
+            f"CAST(t AS {kind}) AS ts", "v"
+        )
+        windows = [tumbling("1 hour"), hopping("2 hours", "30 minutes"), tumbling("1 day", offset="5 hours")]
+        query = Query(time="ts", windows=windows, aggregates=["count(*)", "min(v)", "first(v)", "last(v)"])
+        expected_query = Query(
+            time="ts",
+            windows=windows,
+            aggregates=["count(*)", "min(v)", "min_by(v, ts) AS `first(v)`", "max_by(v, ts) AS `last(v)`"],
+        )
+        found, expected = optimize(query).run(events), naive(expected_query, events)
+        assert found.schema == expected.schema or [f.dataType for f in found.schema] == [
+            f.dataType for f in expected.schema
+        ]
+        assert_equal(query, by_instance(query, found), by_instance(query, expected))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_variance_keeps_its_digits(spark):
+    events = spark.range(20_000).selectExpr(
+        "timestamp_micros(id * 100000) AS ts", "1e6 + 1.7 * sin(id) + IF(id > 9000, 1e6, 0) AS v"
+    )
+    windows = [tumbling("10s"), tumbling("1 minute"), hopping("10 minutes", "1 minute"), tumbling("20s")]
+    query = Query(time="ts", windows=windows, aggregates=["var_pop(v)", "var_samp(v)", "stddev(v)", "stddev_pop(v)"])
+    found, expected = by_instance(query, optimize(query).run(events)), by_instance(query, naive(query, events))
+    assert found.keys() == expected.keys()
+    worst = max(abs(a - b) / b for group, values in expected.items() for a, b in zip(found[group], values, strict=True))
+    assert worst < 1e-9
+
+
+def test_constant_values_have_no_variance(spark):
+    events = spark.range(5000).selectExpr("timestamp_micros(id * 100000) AS ts", "0.1 * (id div 1000) AS v")
+    query = Query(
+        time="ts", windows=[tumbling("1s"), tumbling("10s"), hopping("20s", "5s")], aggregates=["stddev(v) AS s"]
+    )
+    assert_equal(query, by_instance(query, optimize(query).run(events)), by_instance(query, naive(query, events)))
+
+
+def test_sketches_stay_within_their_error(spark):
+    events = spark.range(40_000).selectExpr(
+        "timestamp_micros(id * 10000) AS ts",
+        "hash(id) % 5000 AS n",
+        "CAST(hash(id, 1) % 10000 AS double) AS v",
+        "cast(id % 700 as string) AS s",
+    )
+    windows = [tumbling("10s"), tumbling("20s"), hopping("2 minutes", "30 seconds")]
+    query = Query(
+        time="ts",
+        windows=windows,
+        aggregates=["approx_count_distinct(n) AS a", "approx_count_distinct(v) AS b", "approx_count_distinct(s, 0.01) AS c",
+                    "approx_percentile(v, 0.9) AS p", "approx_percentile(n, array(0.1, 0.5)) AS q"],
+    )  # fmt: skip
+    exact = Query(
+        time="ts",
+        windows=windows,
+        aggregates=["count(DISTINCT n) AS a", "count(DISTINCT v) AS b", "count(DISTINCT s) AS c",
+                    "percentile(v, 0.9) AS p", "percentile(n, array(0.1, 0.5)) AS q"],
+    )  # fmt: skip
+    plan = optimize(query)
+    assert plan.run(events).schema["p"].dataType.simpleString() == "double"
+    assert plan.run(events).schema["q"].dataType.simpleString() == "array<int>"
+    found, expected = by_instance(query, plan.run(events)), by_instance(exact, naive(exact, events))
+    assert found.keys() == expected.keys()
+    for group, (a, b, c, p, q) in expected.items():
+        close = found[group]
+        for left, right, error in ((close[0], a, 0.05), (close[1], b, 0.05), (close[2], c, 0.03)):
+            assert abs(left - right) <= 3 * error * right + 1
+        assert abs(close[3] - p) <= 0.01 * 20_000
+        assert all(abs(left - right) <= 0.01 * 10_000 for left, right in zip(close[4], q, strict=True))
+
+
+def test_decimals_keep_sparks_types_and_digits(spark):
+    events = spark.range(3000).selectExpr(
+        "timestamp_micros(id * 1000000) AS ts",
+        "CAST(id * 1.2345678901 AS decimal(38,10)) AS wide",
+        "CAST(id / 7 AS decimal(10,2)) AS narrow",
+        "CAST(hash(id) AS decimal(20,0)) AS whole",
+    )
+    windows = [tumbling("7s"), tumbling("14s"), hopping("70s", "14s")]
+    query = Query(
+        time="ts", windows=windows,
+        aggregates=["sum(wide)", "avg(wide)", "sum(narrow)", "avg(narrow)", "avg(whole)", "sum(whole)", "min(wide)"],
+    )  # fmt: skip
+    found, expected = optimize(query).run(events), naive(query, events)
+    assert [f.dataType for f in found.schema] == [f.dataType for f in expected.schema]
+    assert_equal(query, by_instance(query, found), by_instance(query, expected))
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_overflow_behaves_as_the_session_says(spark, ansi):
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        events = spark.range(4).selectExpr("timestamp_micros(id * 1000000) AS ts", "9223372036854775800L AS n")
+        query = Query(time="ts", windows=[tumbling("1s"), tumbling("4s")], aggregates=["sum(n)", "avg(n)"])
+        if ansi == "true":
+            for frame in (optimize(query).run(events), naive(query, events)):
+                with pytest.raises(Exception, match="ARITHMETIC_OVERFLOW"):
+                    frame.collect()
+        else:
+            found, expected = (
+                by_instance(query, frame) for frame in (optimize(query).run(events), naive(query, events))
+            )
+            assert_equal(query, found, expected)
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", "true")
+
+
+def test_names_of_any_kind_work(spark):
+    events = spark.range(50).selectExpr(
+        "timestamp_micros(id * 1000000) AS `my time`",
+        "id % 3 AS `a.b`",
+        "id AS `select`",
+        "id % 2 AS `__fw_t`",
+        "id AS `ü``x`",
+    )
+    query = Query(
+        time="`my time`",
+        keys=["`a.b`", "`__fw_t` AS `window start`"],
+        windows=[tumbling("10s", name='it\'s "ten"'), tumbling("20s", name="`twenty`")],
+        aggregates=["sum(`select`)", "max(`ü``x`) AS `ü x`"],
+    )
+    found = optimize(query).run(events)
+    assert found.columns == ["a.b", "window start", "window_id", "window_start", "window_end", "sum(select)", "ü x"]
+    assert {row.window_id for row in found.collect()} == {'it\'s "ten"', "`twenty`"}
+
+
+def test_a_window_with_two_names_is_shown_twice(spark):
+    events = spark.range(50).selectExpr("timestamp_micros(id * 1000000) AS ts")
+    windows = [tumbling("10s", name="a"), tumbling("10s", name="b"), tumbling("20s")]
+    query = Query(time="ts", windows=windows, aggregates=["count(*) AS n"])
+    assert_equal(query, by_instance(query, optimize(query).run(events)), by_instance(query, naive(query, events)))
+
+
+def test_one_call_does_it_all(spark):
+    events = spark.range(50).selectExpr("timestamp_micros(id * 1000000) AS ts", "id AS v")
+    shown = aggregate(events, time="ts", windows=[tumbling("10s"), tumbling("20s")], aggregates=["min(v) AS low"])
+    assert sorted(row.low for row in shown.where("window_id = '20 seconds'").collect()) == [0, 20, 40]
+
+
+def test_columns_are_named_as_spark_names_them(spark):
+    events = spark.range(5).selectExpr("timestamp_micros(id * 1000000) AS ts", "id AS v", "id > 2 AS ok", "'x' AS s")
+    written = ["min(-v)", "max(v IS NOT NULL)", "first(v, true)", "percentile(v, 0.5)", "count(*) FILTER (WHERE ok AND v != 3)",
+               "max(s IN ('x', 'y'))", "sum(IF(ok, 1, 0))", "approx_percentile(v, 0.5)", "stddev(v)", "count(DISTINCT v)"]  # fmt: skip
+    shown = aggregate(
+        events, time="ts", keys=["-v", "v between 1 and 2"], windows=[tumbling("10s")], aggregates=written
+    )
+    by_spark = events.groupBy().agg(*(F.expr(text) for text in written)).columns
+    keys = events.selectExpr("-v", "v between 1 and 2").columns
+    assert shown.columns == [*keys, "window_id", "window_start", "window_end", *by_spark]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"aggregates": ["min(missing)"]}, "cannot read the query"),
+        ({"keys": ["nobody"]}, "cannot read the query"),
+        ({"time": "v"}, "time 'v' is of type bigint; it must be a timestamp"),
+        ({"time": "nothing"}, "cannot read the query"),
+        ({"aggregates": ["sum(ok)"]}, "cannot read the query"),
+    ],
+)
+def test_a_mistake_about_the_data_gets_one_clear_sentence(spark, changes, message):
+    events = spark.range(5).selectExpr("timestamp_micros(id * 1000000) AS ts", "id AS v", "id > 2 AS ok")
+    given = {"time": "ts", "windows": [tumbling("10s"), tumbling("20s")], "aggregates": ["min(v)"]} | changes
+    with pytest.raises(QueryError) as error:
+        aggregate(events, **given)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_analyze_measures_the_stream(spark):
+    events = spark.range(200_000).selectExpr("timestamp_micros(id * 10000) AS ts", "hash(id) % 50 AS k")
+    measured = analyze(events, time="ts", keys=["k"], sample=0.05)
+    assert measured.rate == pytest.approx(100, rel=0.1)
+    assert measured.keys == pytest.approx(99, rel=0.1)
+    assert measured.events_per_key == pytest.approx(2000, rel=0.2)
+    query = Query(time="ts", keys=["k"], windows=[tumbling("1m"), tumbling("2m")], aggregates=["count(*)"])
+    assert optimize(query, statistics=measured).cost < optimize(query, statistics=measured).naive_cost
+
+
+def test_analyze_sees_that_keys_are_sparse(spark):
+    events = spark.range(300_000).selectExpr("timestamp_micros(id * 10000) AS ts", "id % 100000 AS k")
+    assert analyze(events, time="ts", keys=["k"], sample=0.05).keys > 30_000
+
+
+def test_analyze_says_when_there_is_nothing(spark):
+    events = spark.range(0).selectExpr("timestamp_micros(id) AS ts")
+    with pytest.raises(QueryError, match="no event with a time"):
+        analyze(events, time="ts")
