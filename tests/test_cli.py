@@ -108,8 +108,15 @@ def test_the_version_is_printed():
     assert run("--version").stdout == f"factor-windows {__version__}\n"
 
 
-def test_the_demo_checks_its_own_results():
-    done = run("demo")
-    assert done.returncode == 0
-    assert "cost 150 instead of 360" in done.stdout
-    assert done.stdout.count("are what the query's definition gives") == 2
+def test_the_demo_runs_and_checks_its_own_results(tmp_path):
+    done = run("demo", "--events", "20000", "--output", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("rows are equal") == 2
+    assert (tmp_path / "plan.svg").exists()
+    assert (tmp_path / "result.parquet").exists()
+
+
+def test_explain_says_how_a_plan_runs_on_spark():
+    done = run("explain", "-w", "20m", "-w", "30m", "--physical")
+    assert "2 levels" in done.stdout
+    assert "20 minutes from 10 minutes" in done.stdout

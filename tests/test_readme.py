@@ -11,16 +11,21 @@ def fenced(text):
     return [(part.split("\n", 1)[0], part.split("\n", 1)[1]) for part in parts]
 
 
-def test_the_readmes_code_prints_what_the_readme_says(capsys):
+def test_the_readmes_code_prints_what_the_readme_says(spark, capsys):
+    events = spark.range(1000).selectExpr(
+        "timestamp_micros(id * 60000000) AS ts", "id % 3 AS device", "20.0 + id % 7 AS temperature", "id % 2 = 0 AS ok"
+    )
+    names = {"events": events}
     blocks = fenced((ROOT / "README.md").read_text(encoding="utf-8"))
     ran = 0
     for (language, code), (following, output) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
         if language == "python":
-            exec(compile(code, "README.md", "exec"), {})
+            exec(compile(code, "README.md", "exec"), names)
             if following == "text":
                 assert capsys.readouterr().out == output
             ran += 1
     assert ran
+    assert set(names["result"].columns) >= {"device", "window_id", "window_start", "window_end", "mean_t"}
 
 
 def test_the_links_of_all_documents_lead_somewhere():

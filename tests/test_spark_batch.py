@@ -1,20 +1,31 @@
 """Plans on Spark give what the user's own query gives."""
 
+import os
 import random
 
 import duckdb
 import pytest
-from naive import assert_equal, by_instance, equal, naive
+from comparing import assert_equal, by_instance, equal
 from pyspark.sql import functions as F
 
 from factor_windows import Query, QueryError, Window, aggregate, analyze, hopping, optimize, tumbling
+from factor_windows.bench.naive import naive
 from factor_windows.reference import evaluate
+
+CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "60"))
+"""How many queries are generated; each takes a second or more, so a longer look is for those who ask for it."""
+
+
+def compiled(spark, wanted):
+    spark.conf.set("spark.sql.codegen.wholeStage", wanted)
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if wanted else "NO_CODEGEN")
+    spark.conf.set("spark.sql.adaptive.enabled", wanted)
 
 
 @pytest.fixture(autouse=True)
 def compiled_again(spark):
     yield
-    spark.conf.set("spark.sql.codegen.wholeStage", True)
+    compiled(spark, True)
 
 
 EXACT = [
@@ -68,10 +79,10 @@ def windows_of(rng):
     return list(made)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(CASES))
 def test_a_generated_query_gives_what_naive_spark_gives(spark, seed):
     # Most of a tiny query's time goes into compiling it; some cases show that compiled code gives the same.
-    spark.conf.set("spark.sql.codegen.wholeStage", seed % 5 == 0)
+    compiled(spark, seed % 5 == 0)
     rng = random.Random(seed)
     events = events_of(rng, spark)
     functions = rng.choice(
@@ -109,7 +120,7 @@ IN_DUCKDB = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(100, 130))
+@pytest.mark.parametrize("seed", range(1000, 1000 + CASES // 3))
 def test_a_generated_query_gives_what_duckdb_and_the_reference_give(spark, seed):
     rng = random.Random(seed)
     rows = [
@@ -283,9 +294,14 @@ def test_sketches_stay_within_their_error(spark):
     query = Query(
         time="ts",
         windows=windows,
-        aggregates=["approx_count_distinct(n) AS a", "approx_count_distinct(v) AS b", "approx_count_distinct(s, 0.01) AS c",
-                    "approx_percentile(v, 0.9) AS p", "approx_percentile(n, array(0.1, 0.5)) AS q"],
-    )  # fmt: skip
+        aggregates=[
+            "approx_count_distinct(n) AS a",
+            "approx_count_distinct(v) AS b",
+            "approx_count_distinct(s, 0.01) AS c",
+            "approx_percentile(v, 0.9) AS p",
+            "approx_percentile(n, array(0.1, 0.5)) AS q",
+        ],
+    )
     exact = Query(
         time="ts",
         windows=windows,
@@ -375,8 +391,18 @@ def test_one_call_does_it_all(spark):
 
 def test_columns_are_named_as_spark_names_them(spark):
     events = spark.range(5).selectExpr("timestamp_micros(id * 1000000) AS ts", "id AS v", "id > 2 AS ok", "'x' AS s")
-    written = ["min(-v)", "max(v IS NOT NULL)", "first(v, true)", "percentile(v, 0.5)", "count(*) FILTER (WHERE ok AND v != 3)",
-               "max(s IN ('x', 'y'))", "sum(IF(ok, 1, 0))", "approx_percentile(v, 0.5)", "stddev(v)", "count(DISTINCT v)"]  # fmt: skip
+    written = [
+        "min(-v)",
+        "max(v IS NOT NULL)",
+        "first(v, true)",
+        "percentile(v, 0.5)",
+        "count(*) FILTER (WHERE ok AND v != 3)",
+        "max(s IN ('x', 'y'))",
+        "sum(IF(ok, 1, 0))",
+        "approx_percentile(v, 0.5)",
+        "stddev(v)",
+        "count(DISTINCT v)",
+    ]
     shown = aggregate(
         events, time="ts", keys=["-v", "v between 1 and 2"], windows=[tumbling("10s")], aggregates=written
     )

@@ -1,35 +1,9 @@
-"""The user's own query on Spark, one groupBy(window()) for each window, and comparing results with it."""
+"""Comparing the results of two runs."""
 
 import math
 from decimal import Decimal
-from functools import reduce
 
 from pyspark.sql import functions as F
-
-
-def naive(query, events):
-    """Compute a query window by window, with Spark's own window()."""
-    parts = []
-    for window in query.windows:
-        grouped = events.groupBy(
-            *(F.expr(key.sql).alias(key.name) for key in query.parsed_keys),
-            F.window(
-                F.expr(query.time),
-                f"{window.range} microseconds",
-                f"{window.slide} microseconds",
-                f"{window.offset} microseconds",
-            ).alias("w"),
-        ).agg(*(F.expr(aggregate.sql).alias(aggregate.name) for aggregate in query.parsed_aggregates))
-        parts.append(
-            grouped.select(
-                *(F.col(f"`{key.name}`") for key in query.parsed_keys),
-                F.lit(window.name).alias("window_id"),
-                F.col("w.start").alias("window_start"),
-                F.col("w.end").alias("window_end"),
-                *(F.col(f"`{aggregate.name}`") for aggregate in query.parsed_aggregates),
-            )
-        )
-    return reduce(lambda left, right: left.unionByName(right), parts)
 
 
 def by_instance(query, frame):

@@ -1,0 +1,37 @@
+"""The contender: what people write today, one groupBy(window()) for each window and a union."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from factor_windows.query import Query
+
+
+def naive(query: Query, events: DataFrame) -> DataFrame:
+    """Compute a query window by window."""
+    return reduce(DataFrame.unionByName, [_window(query, events, number) for number in range(len(query.windows))])
+
+
+def _window(query: Query, events: DataFrame, number: int) -> DataFrame:
+    window = query.windows[number]
+    lengths = [f"{length} microseconds" for length in (window.range, window.slide, window.offset)]
+    keys = [key.name for key in query.parsed_keys]
+    names = [aggregate.name for aggregate in query.parsed_aggregates]
+    grouped = events.groupBy(
+        *(F.expr(key.sql).alias(key.name) for key in query.parsed_keys),
+        F.window(F.expr(query.time), *lengths).alias("w"),
+    ).agg(*(F.expr(a.sql).alias(a.name) for a in query.parsed_aggregates))
+    return grouped.select(
+        *(F.col(_quoted(key)) for key in keys),
+        F.lit(window.name).alias("window_id"),
+        F.col("w.start").alias("window_start"),
+        F.col("w.end").alias("window_end"),
+        *(F.col(_quoted(name)) for name in names),
+    )
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
