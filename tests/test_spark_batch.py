@@ -383,6 +383,25 @@ def test_a_window_with_two_names_is_shown_twice(spark):
     assert_equal(query, by_instance(query, optimize(query).run(events)), by_instance(query, naive(query, events)))
 
 
+def test_a_function_without_a_sketch_for_its_type_runs_directly(spark):
+    events = spark.range(300).selectExpr("timestamp_micros(id * 1000000) AS ts", "CAST(id % 9 AS decimal(9,2)) AS d")
+    windows = [tumbling("20s"), tumbling("30s"), hopping("40s", "20s")]
+    query = Query(time="ts", windows=windows, aggregates=["approx_percentile(d, 0.5) AS p", "sum(d) AS s"])
+    plan = optimize(query)
+    assert any(not node.exposed for node in plan.nodes)
+    assert_equal(query, by_instance(query, plan.run(events)), by_instance(query, naive(query, events)))
+
+
+def test_very_long_windows_run(spark):
+    events = spark.range(300).selectExpr("timestamp_micros(id * 86400000000) AS ts", "id AS v")
+    windows = [tumbling("3650 days"), hopping("36500 days", "7300 days"), tumbling("730000 days"), tumbling("365 days")]
+    query = Query(time="ts", windows=windows, aggregates=["sum(v) AS s"])
+    found = optimize(query).run(events).selectExpr("window_id", "unix_micros(window_start)", "s").collect()
+    rows = [{"ts": day * 86_400_000_000, "v": day} for day in range(300)]
+    expected = [(row["window_id"], row["window_start"], row["s"]) for row in evaluate(query, rows)]
+    assert sorted(map(tuple, found)) == sorted(expected)
+
+
 def test_one_call_does_it_all(spark):
     events = spark.range(50).selectExpr("timestamp_micros(id * 1000000) AS ts", "id AS v")
     shown = aggregate(events, time="ts", windows=[tumbling("10s"), tumbling("20s")], aggregates=["min(v) AS low"])

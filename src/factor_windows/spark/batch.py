@@ -25,10 +25,10 @@ class _Batch:
     """One run: the names of the hidden columns, the physical plan, and what Spark says about types."""
 
     def __init__(self, plan: Plan, events: DataFrame) -> None:
-        self.plan = plan
         self.prefix = _unused_prefix(events)
         self.types: Types = types_of(plan.query, events, self.prefix)
-        self.physical: Physical = compile_levels(plan if self.types.shared else plan.naive())
+        self.plan = plan if self.types.shared else plan.naive()
+        self.physical: Physical = compile_levels(self.plan)
         self.keys = [f"{self.prefix}k{number}" for number in range(len(plan.query.parsed_keys))]
         self.time, self.start = f"{self.prefix}t", f"{self.prefix}start"
         self.node, self.chunk = f"{self.prefix}node", f"{self.prefix}chunk"

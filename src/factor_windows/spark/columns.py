@@ -28,7 +28,7 @@ from sqlglot import exp, parse_one
 from factor_windows.aggregates import Aggregate
 from factor_windows.errors import QueryError
 from factor_windows.expressions import VerbatimSpark, sql_of
-from factor_windows.functions import Kind
+from factor_windows.functions import Kind, State
 from factor_windows.query import Query
 
 _KLL: dict[type[DataType], str] = {
@@ -40,15 +40,6 @@ _KLL: dict[type[DataType], str] = {
     DoubleType: "double",
 }
 _EPOCH_NTZ = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
-
-
-@dataclass(frozen=True, slots=True)
-class StateColumn:
-    """One partial state: its column, made from events by `lift` and merged by `combine`."""
-
-    name: str
-    lift: str
-    combine: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +59,8 @@ class Types:
     keys: tuple[str, ...]
     time: DataType
     results: tuple[ResultColumn, ...]
-    states: tuple[StateColumn, ...]
+    states: tuple[State, ...]
+    """The partial states, with the names of their columns and, instead of placeholders, columns to combine."""
     shared: bool
     """Whether every aggregate can be computed from states here."""
 
@@ -110,7 +102,7 @@ class _Layout:
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
-        self.states: dict[tuple[str, str], StateColumn] = {}
+        self.states: dict[tuple[str, str], State] = {}
         self.shared = True
 
     def add(self, aggregate: Aggregate, result: DataType, types: list[DataType], events: DataFrame) -> str:
@@ -125,7 +117,7 @@ class _Layout:
             if meaning not in self.states:
                 column = f"{self.prefix}s{len(self.states)}"
                 merged = _filled(combine, columns | {name: exp.column(column, quoted=True)})
-                self.states[meaning] = StateColumn(column, lift, merged)
+                self.states[meaning] = State(column, lift, merged)
             columns[name] = exp.column(self.states[meaning].name, quoted=True)
         constants = zip(aggregate.function.parameters[1:], aggregate.arguments[1:], strict=False)
         values = {name: parse_one(text, dialect=VerbatimSpark) for name, text in constants}

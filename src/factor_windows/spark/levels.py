@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from factor_windows.cost import CostModel, SparkCost
-from factor_windows.plan import Plan, PlanNode
+from factor_windows.plan import Plan
 from factor_windows.window import Window, readable
 
 RAW = -1
@@ -19,6 +19,8 @@ EVENT = Window(range=1, slide=1)
 """A raw event seen as an instance one microsecond long: the fan-out from events then follows the same rule."""
 CHUNK_RANGES = 64
 """How many times the longest range a chunk of time is long: 1/64 of the rows are then sent to two chunks."""
+LONGEST_CHUNK = 10**18
+"""So that no sum of times leaves 64 bits, in microseconds."""
 MANY_KEYS = 200
 """From how many keys on hashing them spreads the work evenly, so that no chunks are needed."""
 WORTH_A_LEVEL = 1.1
@@ -56,7 +58,6 @@ class Level:
 class Physical:
     """How a plan runs: its levels, and how rows are brought together before the second one."""
 
-    nodes: tuple[PlanNode, ...]
     levels: tuple[Level, ...]
     together: Literal["nothing", "keys", "chunks", "events"]
     """Bring nothing together (one level), or partial results by keys or by keys and chunk, or raw events by keys."""
@@ -76,7 +77,7 @@ def compile_levels(plan: Plan) -> Physical:
     work, _, levels = next(option for option in priced if option[0] <= WORTH_A_LEVEL * least)
     notes = [_depth_note(work, levels, priced)]
     together, chunk, note = _together(plan, levels)
-    return Physical(plan.nodes, levels, together, chunk, (*notes, note))
+    return Physical(levels, together, chunk, (*notes, note))
 
 
 def _depth(name: str, parents: dict[str, str | None]) -> int:
@@ -176,7 +177,8 @@ def _together(plan: Plan, levels: tuple[Level, ...]) -> tuple[Literal["nothing",
         return "nothing", 0, "nothing is brought together: one aggregation does it"
     if has_keys and isinstance(cost, SparkCost) and cost.keys >= MANY_KEYS:
         return "keys", 0, f"partial results are brought together by key: {cost.keys:,.0f} keys spread evenly"
-    chunk = CHUNK_RANGES * max(node.window.range for node in plan.nodes)
+    longest = max(node.window.range for node in plan.nodes)
+    chunk = max(longest, min(CHUNK_RANGES * longest, LONGEST_CHUNK))
     return (
         "chunks",
         chunk,
