@@ -140,6 +140,7 @@ def demo(
 def bench(
     batch: Annotated[bool, typer.Option(help="Measure runs on Spark too.")] = True,
     events: Annotated[int, typer.Option(min=1, help="How many events a stream has.")] = 10_000_000,
+    only: Annotated[str, typer.Option(help="Run only the Spark cases whose name has this in it.")] = "",
     repeats: Annotated[int, typer.Option(min=1, help="How often each contender runs.")] = 3,
 ) -> None:
     """Measure how long planning takes, and how much quicker plans run on Spark."""
@@ -154,7 +155,7 @@ def bench(
         from factor_windows.bench import batch as spark_batch
 
         print(f"\n{spark_batch.HEADER}", flush=True)
-        for result in spark_batch.run(_local_spark(), events=events, repeats=repeats):
+        for result in spark_batch.run(_local_spark(), events=events, repeats=repeats, only=only):
             print(result, flush=True)
     if not all(result.within_limit for result in measured):
         raise typer.Exit(1)

@@ -80,8 +80,8 @@ HEADER = (
 )
 
 
-def run(spark: SparkSession, *, events: int, repeats: int) -> Iterator[Measured]:
-    """Measure every case: contenders in random order, a first round to warm up, medians of the others."""
+def run(spark: SparkSession, *, events: int, repeats: int, only: str = "") -> Iterator[Measured]:
+    """Measure the cases: contenders in random order, a first round to warm up, medians of the others."""
     with TemporaryDirectory(prefix="factor-windows-") as folder:
         streams = {
             "devices": devices(spark, events),
@@ -89,7 +89,7 @@ def run(spark: SparkSession, *, events: int, repeats: int) -> Iterator[Measured]
             "sparse": devices(spark, events, devices=1_000_000),
         }
         written: dict[str, DataFrame] = {}
-        for case in cases():
+        for case in (case for case in cases() if only in case.name):
             if case.stream not in written:
                 path = f"{folder}/{case.stream}"
                 streams[case.stream].write.parquet(path)
