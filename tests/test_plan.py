@@ -17,7 +17,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def plan_of(*windows, function="sum(t)", by=("device",), **options):
     query = Query(time="ts", keys=by, windows=windows, aggregates=[function])
-    return optimize(query, **{"cost": "paper", "unit": "1 minute"} | options)
+    return optimize(query, **{"search": "factor", "cost": "paper", "unit": "1 minute"} | options)
 
 
 @pytest.fixture

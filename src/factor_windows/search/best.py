@@ -8,7 +8,7 @@ from factor_windows.cost import CostModel
 from factor_windows.functions import Kind
 from factor_windows.graph import CoverageGraph, Node
 from factor_windows.plan import Tree
-from factor_windows.search.factor import best_factors, cheapest_with
+from factor_windows.search.factor import best_factors, cheapest_with, total
 from factor_windows.window import Window
 
 
@@ -23,8 +23,10 @@ def with_panes(graph: CoverageGraph, cost: CostModel) -> Tree:
         return dict.fromkeys(graph.nodes)
     panes = {Node(own_pane(node.window), node.keys): None for node in graph.nodes if not node.window.is_tumbling}
     taken = set(graph.nodes)
-    factors = best_factors(graph, cost) | {pane: None for pane in panes if pane not in taken}
-    return cheapest_with(factors, graph, cost)
+    factors = best_factors(graph, cost)
+    without = cheapest_with(factors, graph, cost)
+    within = cheapest_with(factors | {pane: None for pane in panes if pane not in taken}, graph, cost)
+    return within if total(within, cost) < total(without, cost) else without
 
 
 def own_pane(window: Window) -> Window:

@@ -34,7 +34,7 @@ def cheapest_with(factors: Collection[Node], graph: CoverageGraph, cost: CostMod
         return shared
     extended = graph.extended(factors)
     tree = _without_losers(cheapest_parents(extended, cost), factors, extended, cost)
-    return tree if _total(tree, cost) < _total(shared, cost) else shared
+    return tree if total(tree, cost) < total(shared, cost) else shared
 
 
 def places(graph: CoverageGraph, cost: CostModel) -> Iterator[tuple[Place, frozenset[str]]]:
@@ -45,7 +45,8 @@ def places(graph: CoverageGraph, cost: CostModel) -> Iterator[tuple[Place, froze
             yield Place(above.window if above else None, [node.window for node in below], cost), keys
 
 
-def _total(tree: Tree, cost: CostModel) -> Cost:
+def total(tree: Tree, cost: CostModel) -> Cost:
+    """Sum what all nodes of a tree cost."""
     return sum(_price(node, parent, cost) for node, parent in tree.items())
 
 
