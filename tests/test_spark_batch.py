@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from factor_windows import Query, QueryError, Window, aggregate, analyze, hopping, optimize, tumbling
 from factor_windows.bench.naive import naive
 from factor_windows.reference import evaluate
+from factor_windows.spark import levels
 
 CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "60"))
 """How many queries are generated; each takes a second or more, so a longer look is for those who ask for it."""
@@ -400,6 +401,30 @@ def test_very_long_windows_run(spark):
     rows = [{"ts": day * 86_400_000_000, "v": day} for day in range(300)]
     expected = [(row["window_id"], row["window_start"], row["s"]) for row in evaluate(query, rows)]
     assert sorted(map(tuple, found)) == sorted(expected)
+
+
+@pytest.mark.parametrize("seed", range(2000, 2008))
+def test_chunks_as_short_as_the_longest_window_lose_nothing_at_their_edges(spark, monkeypatch, seed):
+    """Chunks are so long that few instances reach from one into the next; here nearly all do, and plans are deep."""
+    monkeypatch.setattr(levels, "CHUNK_RANGES", 1)
+    monkeypatch.setattr(levels, "WORTH_A_LEVEL", 1.0)
+    compiled(spark, False)
+    rng = random.Random(seed)
+    fixed = [tumbling("2s"), hopping("24s", "12s"), tumbling("12s"), hopping("36s", "12s")]
+    windows = list(dict.fromkeys([*windows_of(rng), *fixed]))
+    query = Query(
+        time="ts", keys=rng.choice([[], ["k"]]), windows=windows, aggregates=[rng.choice(["min(v)", "sum(n)"])]
+    )
+    events = events_of(rng, spark)
+    plan = optimize(query)
+    assert levels.compile_levels(plan).together == "chunks"
+    assert_equal(query, by_instance(query, plan.run(events)), by_instance(query, naive(query, events)))
+
+
+def test_a_very_deep_plan_runs_in_few_levels():
+    chain = [hopping(f"{n}s", "1s") for n in range(2, 400)]
+    plan = optimize(Query(time="ts", windows=chain, aggregates=["min(v)"]), search="coverage")
+    assert len(levels.compile_levels(plan).levels) <= levels.MOST_LEVELS
 
 
 def test_one_call_does_it_all(spark):

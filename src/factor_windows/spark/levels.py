@@ -25,6 +25,8 @@ MANY_KEYS = 200
 """From how many keys on hashing them spreads the work evenly, so that no chunks are needed."""
 WORTH_A_LEVEL = 1.1
 """A deeper plan is taken only if a shallower one would do this many times its work: each level has its own overhead."""
+MOST_LEVELS = 6
+"""How many levels are tried at most: shown rows pass through all of them, so more never paid."""
 SPARSE = 0.5
 """From how many rows per event on a first level shrinks nothing, and events are brought together instead."""
 
@@ -69,9 +71,9 @@ class Physical:
 
 def compile_levels(plan: Plan) -> Physical:
     """Choose the depth, lay out the levels, and choose how rows are brought together."""
-    parents = {node.name: node.parent for node in plan.nodes}
-    depths = sorted({_depth(node.name, parents) for node in plan.nodes})
-    options = [_flattened(plan, depth) for depth in depths]
+    depths = _depths(plan)
+    deepest = min(MOST_LEVELS, max(depths.values()))
+    options = [_flattened(plan, depths, deepest) for deepest in range(1, deepest + 1)]
     priced = [(_work(levels, plan), len(levels), levels) for levels in options]
     least = min(work for work, _, _ in priced)
     work, _, levels = next(option for option in priced if option[0] <= WORTH_A_LEVEL * least)
@@ -80,23 +82,24 @@ def compile_levels(plan: Plan) -> Physical:
     return Physical(levels, together, chunk, (*notes, note))
 
 
-def _depth(name: str, parents: dict[str, str | None]) -> int:
-    depth, above = 1, parents[name]
-    while above is not None:
-        depth, above = depth + 1, parents[above]
-    return depth
+def _depths(plan: Plan) -> dict[str | None, int]:
+    """Count for each node how many steps it is away from the raw events."""
+    depths: dict[str | None, int] = {None: 0}
+    for node in plan.nodes:
+        depths[node.name] = depths[node.parent] + 1
+    return depths
 
 
-def _flattened(plan: Plan, deepest: int) -> tuple[Level, ...]:
+def _flattened(plan: Plan, depths: dict[str | None, int], deepest: int) -> tuple[Level, ...]:
     """Lay out the levels of a plan whose deeper nodes read their ancestor at the depth just above the deepest."""
     number = {node.name: position for position, node in enumerate(plan.nodes)}
     parents = {node.name: node.parent for node in plan.nodes}
     reads: dict[int, int] = {}
     for node in plan.nodes:
-        if not node.exposed and _depth(node.name, parents) >= deepest:
+        if not node.exposed and depths[node.name] >= deepest:
             continue
         above = node.parent
-        while above is not None and _depth(above, parents) >= deepest:
+        while above is not None and depths[above] >= deepest:
             above = parents[above]
         reads[number[node.name]] = RAW if above is None else number[above]
     depth: dict[int, int] = {RAW: 0}
