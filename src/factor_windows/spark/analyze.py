@@ -50,7 +50,7 @@ def analyze(events: DataFrame, *, time: str, keys: Sequence[str] = (), sample: f
         events = events.sample(fraction=sample, seed=17)
     micros = microseconds(query, types.time)
     columns = [F.expr(key.sql).alias(f"k{number}") for number, key in enumerate(query.parsed_keys)]
-    seen = events.select(*columns, micros.alias("t")).where(F.col("t").isNotNull())
+    seen = events.select(*columns, F.expr(micros).alias("t")).where(F.col("t").isNotNull())
     by_key = seen.groupBy(*(f"k{number}" for number in range(len(columns)))).agg(
         F.count("*").alias("n"), F.min("t").alias("low"), F.max("t").alias("high")
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from math import ceil, log2
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BinaryType,
@@ -69,22 +70,28 @@ def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
     """Ask Spark, which only analyzes the query for this, and lay out the states."""
     try:
         # Names are asked for with the user's own words: written back, `x IS NOT NULL` would be another name.
-        keys = events.select(*(F.expr(key) for key in query.keys)).schema
-        time = events.select(F.expr(query.parsed_time.sql)).schema[0].dataType
+        asked = [
+            query.parsed_time.sql,
+            *query.keys,
+            *(text for each in query.parsed_aggregates for text in _read(each)),
+        ]
+        fields = iter(events.select(*(F.expr(text) for text in asked)).schema)
         results = events.agg(*(F.expr(aggregate) for aggregate in query.aggregates)).schema
-        arguments = [_argument_types(aggregate, events) for aggregate in query.parsed_aggregates]
     except AnalysisException as mistake:
         raise QueryError(f"Spark cannot read the query: {_first_sentence(mistake)}") from None
+    time = next(fields).dataType
+    keys = tuple(field.name for field in islice(fields, len(query.keys)))
     if not isinstance(time, TimestampType | TimestampNTZType | DateType):
         raise QueryError(
             f"time {query.time!r} is of type {time.simpleString()}; it must be a timestamp, a timestamp_ntz or a date"
         )
     layout = _Layout(prefix)
     columns = []
-    for aggregate, field, types in zip(query.parsed_aggregates, results, arguments, strict=True):
+    for aggregate, field in zip(query.parsed_aggregates, results, strict=True):
+        types = [argument.dataType for argument in islice(fields, len(_read(aggregate)))]
         lower = layout.add(aggregate, field.dataType, types, events)
         columns.append(ResultColumn(field.name, field.dataType, lower, aggregate.sql))
-    return Types(tuple(keys.names), time, tuple(columns), tuple(layout.states.values()), layout.shared)
+    return Types(keys, time, tuple(columns), tuple(layout.states.values()), layout.shared)
 
 
 def _first_sentence(mistake: AnalysisException) -> str:
@@ -92,9 +99,9 @@ def _first_sentence(mistake: AnalysisException) -> str:
     return " ".join(message.split(";\n")[0].split()).rstrip(" ;")
 
 
-def _argument_types(aggregate: Aggregate, events: DataFrame) -> list[DataType]:
-    plain = [text for text in aggregate.arguments if text != "*"]
-    return [field.dataType for field in events.select(*(F.expr(text) for text in plain)).schema] if plain else []
+def _read(aggregate: Aggregate) -> list[str]:
+    """List the arguments that have a type."""
+    return [text for text in aggregate.arguments if text != "*"]
 
 
 class _Layout:
@@ -219,20 +226,20 @@ def _has_function(events: DataFrame, name: str) -> bool:
     return bool(events.sparkSession.catalog.functionExists(name))
 
 
-def microseconds(query: Query, time: DataType) -> Column:
+def microseconds(query: Query, time: DataType) -> str:
     """Return the time of an event as Spark's window() counts it: microseconds since 1970."""
     sql = query.parsed_time.sql
     if isinstance(time, TimestampNTZType):
         # No function turns a time without a zone into a number without going through the session's zone.
-        return F.expr(
+        return (
             f"unix_date(CAST({sql} AS DATE)) * 86400000000L + hour({sql}) * 3600000000L + minute({sql}) * 60000000L"
             f" + CAST(extract(SECOND FROM {sql}) * 1000000 AS BIGINT)"
         )
-    return F.expr(f"unix_micros(CAST({sql} AS TIMESTAMP))")
+    return f"unix_micros(CAST({sql} AS TIMESTAMP))"
 
 
-def timestamp(micros: Column, time: DataType) -> Column:
+def timestamp(micros: str, time: DataType) -> str:
     """Return microseconds as a time of the same kind as the events'."""
     if isinstance(time, TimestampNTZType):
-        return F.expr(_EPOCH_NTZ) + F.expr("INTERVAL '0.000001' SECOND") * micros
-    return F.timestamp_micros(micros)
+        return f"{_EPOCH_NTZ} + INTERVAL '0.000001' SECOND * ({micros})"
+    return f"timestamp_micros({micros})"

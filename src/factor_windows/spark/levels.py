@@ -21,8 +21,10 @@ CHUNK_RANGES = 64
 """How many times the longest range a chunk of time is long: 1/64 of the rows are then sent to two chunks."""
 LONGEST_CHUNK = 10**18
 """So that no sum of times leaves 64 bits, in microseconds."""
-MANY_KEYS = 200
-"""From how many keys on hashing them spreads the work evenly, so that no chunks are needed."""
+KEYS_PER_PARTITION = 2
+"""From how many keys for each partition on hashing them spreads the work well enough, so that no chunks are needed."""
+PARTITIONS = 200
+"""How many partitions Spark's shuffles have by default."""
 WORTH_A_LEVEL = 1.1
 """A deeper plan is taken only if a shallower one would do this many times its work: each level has its own overhead."""
 MOST_LEVELS = 6
@@ -69,7 +71,7 @@ class Physical:
     """Why it runs this way, a sentence for each choice."""
 
 
-def compile_levels(plan: Plan) -> Physical:
+def compile_levels(plan: Plan, *, partitions: int = PARTITIONS) -> Physical:
     """Choose the depth, lay out the levels, and choose how rows are brought together."""
     depths = _depths(plan)
     deepest = min(MOST_LEVELS, max(depths.values()))
@@ -78,7 +80,7 @@ def compile_levels(plan: Plan) -> Physical:
     least = min(work for work, _, _ in priced)
     work, _, levels = next(option for option in priced if option[0] <= WORTH_A_LEVEL * least)
     notes = [_depth_note(work, levels, priced)]
-    together, chunk, note = _together(plan, levels)
+    together, chunk, note = _together(plan, levels, partitions)
     return Physical(levels, together, chunk, (*notes, note))
 
 
@@ -165,7 +167,9 @@ def _depth_note(work: float, levels: tuple[Level, ...], priced: list[tuple[float
     return f"{len(levels)} level{'s' * (len(levels) > 1)}" + (f": {' and '.join(others)} the work" if others else "")
 
 
-def _together(plan: Plan, levels: tuple[Level, ...]) -> tuple[Literal["nothing", "keys", "chunks", "events"], int, str]:
+def _together(
+    plan: Plan, levels: tuple[Level, ...], partitions: int
+) -> tuple[Literal["nothing", "keys", "chunks", "events"], int, str]:
     cost = plan.cost_model
     has_keys = bool(plan.query.parsed_keys)
     first = sum(_rows(plan.nodes[position].window, cost) for position in levels[0].nodes)
@@ -178,8 +182,9 @@ def _together(plan: Plan, levels: tuple[Level, ...]) -> tuple[Literal["nothing",
         )
     if len(levels) == 1:
         return "nothing", 0, "nothing is brought together: one aggregation does it"
-    if has_keys and isinstance(cost, SparkCost) and cost.keys >= MANY_KEYS:
-        return "keys", 0, f"partial results are brought together by key: {cost.keys:,.0f} keys spread evenly"
+    if has_keys and isinstance(cost, SparkCost) and cost.keys >= KEYS_PER_PARTITION * partitions:
+        spread = f"{cost.keys:,.0f} keys spread over {partitions} partitions"
+        return "keys", 0, f"partial results are brought together by key: {spread}"
     longest = max(node.window.range for node in plan.nodes)
     chunk = max(longest, min(CHUNK_RANGES * longest, LONGEST_CHUNK))
     return (
