@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from factor_windows import Query, analyze, hopping, optimize, tumbling
-from factor_windows.bench.naive import naive
+from factor_windows.spark.naive import naive
 
 DATA = Path(os.environ.get("FACTOR_WINDOWS_DATA", Path(__file__).parents[2] / "shared" / "data"))
 READINGS = DATA / "tracebase-2012-01-20.parquet"

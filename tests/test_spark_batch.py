@@ -8,10 +8,9 @@ import pytest
 from comparing import assert_equal, by_instance, equal
 from pyspark.sql import functions as F
 
-from factor_windows import Query, QueryError, Window, aggregate, analyze, hopping, optimize, tumbling
-from factor_windows.bench.naive import naive
+from factor_windows import Query, QueryError, Window, aggregate, analyze, hopping, levels, optimize, tumbling
 from factor_windows.reference import evaluate
-from factor_windows.spark import levels
+from factor_windows.spark.naive import naive
 
 CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "60"))
 """How many queries are generated; each takes a second or more, so a longer look is for those who ask for it."""

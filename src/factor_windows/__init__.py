@@ -11,15 +11,17 @@ from factor_windows.errors import (
     OptionError,
     PlanError,
     QueryError,
+    SqlError,
     WindowError,
 )
 from factor_windows.plan import Plan, PlanNode
 from factor_windows.query import Query
 from factor_windows.search import optimize
+from factor_windows.sql.parse import parse
 from factor_windows.window import Window, hopping, tumbling
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from factor_windows.spark.analyze import Statistics
 
@@ -33,12 +35,15 @@ __all__ = [
     "PlanNode",
     "Query",
     "QueryError",
+    "SqlError",
     "Window",
     "WindowError",
     "aggregate",
     "analyze",
     "hopping",
     "optimize",
+    "parse",
+    "sql",
     "tumbling",
 ]
 
@@ -62,3 +67,10 @@ def analyze(events: DataFrame, *, time: str, keys: Sequence[str] = (), sample: f
     from factor_windows.spark.analyze import analyze as measure
 
     return measure(events, time=time, keys=keys, sample=sample)
+
+
+def sql(spark: SparkSession, text: str, *, dialect: str | None = None, time: str | None = None) -> DataFrame:
+    """Run a SQL query over many windows, of Spark, Azure Stream Analytics or Flink, on a Spark session."""
+    from factor_windows.spark.statement import sql as run
+
+    return run(spark, text, dialect=dialect, time=time)

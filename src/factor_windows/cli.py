@@ -1,4 +1,4 @@
-"""The command line: `factor-windows demo | explain | bench`."""
+"""The command line: `factor-windows demo | explain | rewrite | run | bench`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from factor_windows.errors import FactorWindowsError, OptionError
 from factor_windows.functions import FUNCTIONS
 from factor_windows.query import Query
 from factor_windows.search import optimize
+from factor_windows.sql.parse import read
+from factor_windows.sql.statement import Statement
 from factor_windows.window import parse_window
 
 if TYPE_CHECKING:
@@ -63,10 +65,13 @@ def options(
 
 @app.command()
 def explain(
+    query_file: Annotated[
+        Path | None, typer.Option("--query", "-q", help="A file with a SQL query, instead of windows and functions.")
+    ] = None,
     window: WindowOption = None,
     function: FunctionOption = None,
     key: Annotated[list[str] | None, typer.Option("--key", "-k", help="A key to group by, such as device.")] = None,
-    time: Annotated[str, typer.Option(help="The time column.")] = "ts",
+    time: Annotated[str | None, typer.Option(help="The time column; by default ts, or as the SQL says.")] = None,
     search: Annotated[str, typer.Option(help="none, coverage, factor or best.")] = "best",
     cost: Annotated[str, typer.Option(help="The cost model: spark or paper.")] = "spark",
     unit: Annotated[
@@ -88,12 +93,22 @@ def explain(
     from factor_windows.explain.picture import picture
     from factor_windows.operators import OperatorGraph
 
-    query = Query(
-        time=time,
-        keys=key or [],
-        windows=[parse_window(text) for text in window or []],
-        aggregates=[_aggregate(text) for text in function or ["min"]],
-    )
+    if query_file is not None:
+        statement = _statement(query_file, dialect=None, time=time)
+        for note in statement.notes:
+            print(note, file=sys.stderr)
+        if len(statement.queries) > 1:
+            for part in statement.queries:
+                print(optimize(part, search=search, cost=cost).explain(physical=physical) + "\n")
+            return
+        [query] = statement.queries
+    else:
+        query = Query(
+            time=time or "ts",
+            keys=key or [],
+            windows=[parse_window(text) for text in window or []],
+            aggregates=[_aggregate(text) for text in function or ["min"]],
+        )
     plan = optimize(query, search=search, cost=cost, unit=unit, rate=_number(rate), keys=keys)
     if svg is not None:
         _write(svg, picture(plan))
@@ -123,6 +138,92 @@ def explain(
     if operators:
         for name, graph in (("before", before), ("after", after)):
             print(f"\noperators {name}\n" + "\n".join(f"  {line}" for line in str(graph).splitlines()))
+
+
+QueryFile = Annotated[Path, typer.Argument(metavar="QUERY.SQL", help="A file with a SQL query; - reads the input.")]
+DialectOption = Annotated[
+    str | None, typer.Option("--from", help="The query's dialect: spark, azure or flink; by default it is recognized.")
+]
+TimeOption = Annotated[str | None, typer.Option(help="The time column, where the query names none.")]
+
+
+@app.command()
+def rewrite(
+    query: QueryFile,
+    to: Annotated[str, typer.Option(help="The dialect to write: spark, duckdb or flink.")] = "spark",
+    dialect: DialectOption = None,
+    time: TimeOption = None,
+    search: Annotated[str, typer.Option(help="none, coverage, factor or best.")] = "best",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Rewrite a SQL query over many windows into one that shares their work, and print it."""
+    from factor_windows.explain.document import document
+    from factor_windows.sql.emit import emit_statement
+
+    statement = _statement(query, dialect=dialect, time=time)
+    plans = [optimize(part, search=search) for part in statement.queries]
+    text = emit_statement(statement, plans, dialect=to)
+    if as_json:
+        described = {"sql": text, "dialect": to, "into": statement.into or None, "plans": [document(p) for p in plans]}
+        print(json.dumps(described, indent=2, ensure_ascii=False))
+        return
+    for note in statement.notes:
+        print(f"-- {note}")
+    print(text)
+
+
+@app.command()
+def run(
+    query: QueryFile,
+    output: Annotated[str, typer.Option(help="Where the result goes: .parquet, .csv, .json, or a table's name.")],
+    input: Annotated[
+        list[str] | None, typer.Option("--input", metavar="NAME=PLACE", help="A table: a file, a folder, a table.")
+    ] = None,
+    master: Annotated[str | None, typer.Option(help="The Spark master; by default all cores of this machine.")] = None,
+    dialect: DialectOption = None,
+    time: TimeOption = None,
+    explain: Annotated[bool, typer.Option(help="Show the plan too.")] = False,
+    verify: Annotated[bool, typer.Option(help="Also run it window by window, and compare row by row.")] = False,
+) -> None:
+    """Run a SQL query over many windows on Spark, and write its result."""
+    from time import perf_counter
+
+    from rich.console import Console
+
+    from factor_windows.spark.compare import differing_rows
+    from factor_windows.spark.files import register, write
+    from factor_windows.spark.progress import shown
+    from factor_windows.spark.statement import run as run_statement
+    from factor_windows.spark.statement import run_naively
+
+    statement = _statement(query, dialect=dialect, time=time)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    places = [text.partition("=") for text in input or []]
+    for name, equals, place in places:
+        if not name or not equals or not place:
+            raise OptionError(f"input {name + equals + place!r} is not NAME=PLACE, such as readings=readings.parquet")
+    for note in statement.notes:
+        console.print(note)
+    if explain:
+        for part in statement.queries:
+            print(optimize(part).explain(physical=True) + "\n")
+    spark = _local_spark(master=master)
+    for name, _, place in places:
+        register(spark, name, place)
+    result = run_statement(spark, statement)
+    begin = perf_counter()
+    with shown(spark, "running", console):
+        write(result, output)
+    seconds = perf_counter() - begin
+    rows = run_statement(spark, statement).count() if verify else None
+    console.print(f"wrote {output} in {seconds:.1f} s")
+    if verify:
+        with shown(spark, "comparing with the query run window by window", console):
+            different = differing_rows(run_statement(spark, statement), run_naively(spark, statement))
+        if different:
+            console.print(f"{different} rows differ from the query run window by window")
+            raise typer.Exit(1)
+        console.print(f"verified: all {rows:,} rows equal those of the query run window by window")
 
 
 @app.command()
@@ -155,22 +256,41 @@ def bench(
         from factor_windows.bench import batch as spark_batch
 
         print(f"\n{spark_batch.HEADER}", flush=True)
-        for result in spark_batch.run(_local_spark(), events=events, repeats=repeats, only=only):
+        spark = _local_spark(status_page=True)
+        for result in spark_batch.run(spark, events=events, repeats=repeats, only=only):
             print(result, flush=True)
+        counted = ", ".join(f"{windows} windows {count}" for windows, count in spark_batch.operators(spark).items())
+        print(f"\noperators of the physical plan: {counted}")
     if not all(result.within_limit for result in measured):
         raise typer.Exit(1)
 
 
-def _local_spark() -> SparkSession:
+def _statement(path: Path, *, dialect: str | None, time: str | None) -> Statement:
+    """Read the one statement of a file."""
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise OptionError(f"cannot read {str(path)!r}: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise OptionError(f"cannot read {str(path)!r}: it is not text in UTF-8") from None
+    statements = read(text, dialect=dialect, time=time)
+    if len(statements) > 1:
+        raise OptionError(f"{str(path)!r} has {len(statements)} statements; give one at a time")
+    return statements[0]
+
+
+def _local_spark(*, master: str | None = None, status_page: bool = False) -> SparkSession:
     from pyspark.sql import SparkSession
 
     cores = os.cpu_count() or 2
     session: SparkSession = (
-        SparkSession.builder.master(f"local[{cores}]")
+        SparkSession.builder.master(master or f"local[{cores}]")
         .appName("factor-windows")
         .config("spark.sql.shuffle.partitions", 4 * cores)
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.ui.enabled", "false")
+        .config("spark.ui.enabled", status_page)
+        .config("spark.ui.port", 0)
+        .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", os.environ.get("FACTOR_WINDOWS_MEMORY", "1g"))
         .getOrCreate()

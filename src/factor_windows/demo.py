@@ -6,16 +6,16 @@ from pathlib import Path
 from time import perf_counter
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from factor_windows.bench.naive import naive
 from factor_windows.bench.workloads import devices
 from factor_windows.explain.picture import picture
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search import optimize
+from factor_windows.spark.compare import differing_rows
+from factor_windows.spark.naive import naive
 from factor_windows.window import tumbling
 
 EVENTS = 2_000_000
@@ -74,13 +74,7 @@ def _seconds(frame: DataFrame) -> float:
 
 def _compared(query: Query, plan: Plan, readings: DataFrame) -> int:
     """Return the number of rows, all of them equal; means may differ in their last digits."""
-    keys = ["device", "window_id", "window_start", "window_end"]
-    left = plan.run(readings).withColumnsRenamed({"coldest": "left_min", "mean": "left_mean"})
-    right = naive(query, readings).withColumnsRenamed({"coldest": "right_min", "mean": "right_mean"})
-    same = F.col("left_min").eqNullSafe(F.col("right_min")) & (
-        F.abs(F.col("left_mean") - F.col("right_mean")) <= 1e-9 * F.abs(F.col("right_mean"))
-    )
-    row = left.join(right, keys, "full_outer").agg(F.count("*"), F.count_if(same)).first()
-    if row is None or row[0] != row[1]:
+    result = plan.run(readings)
+    if differing_rows(result, naive(query, readings)):
         raise AssertionError("the plan's result differs from the naive one")
-    return int(row[0])
+    return result.count()

@@ -17,6 +17,10 @@ class QueryError(FactorWindowsError):
     """A query whose parts do not fit together."""
 
 
+class SqlError(QueryError):
+    """A SQL text that is no SQL, or asks for what cannot be done; says where."""
+
+
 class OptionError(FactorWindowsError):
     """An option of `optimize` that is outside its allowed values."""
 

@@ -133,6 +133,12 @@ class Plan:
 
         return f"{explain(self)}\n\n{explain_physical(self)}" if physical else explain(self)
 
+    def sql(self, *, dialect: str = "spark") -> str:
+        """Write the plan as SQL that runs without this library, in the dialect of spark, duckdb or flink."""
+        from factor_windows.sql.emit import emit
+
+        return emit(self, dialect=dialect)
+
     def run(self, events: DataFrame) -> DataFrame:
         """Compute the plan over a PySpark DataFrame of events."""
         from factor_windows.spark.batch import run

@@ -28,17 +28,28 @@ class Query:
     windows: Sequence[Window]
     aggregates: Sequence[str]
     keys: Sequence[str] = ()
+    where: str = ""
+    """Which events count, as a condition in Spark SQL."""
+    having: str = ""
+    """Which rows of the result are kept, as a condition over its columns."""
+    output: Sequence[str] = ()
+    """What is shown instead of the keys, the window's columns and the aggregates: expressions over these."""
+    source: str = ""
+    """The table or sub-query that the events come from, in SQL; `run` is handed the events themselves."""
+    outer: str = ""
+    """What SQL goes on to do with the result, which it calls {result}."""
     window_names: tuple[str, ...] = field(init=False, repr=False)
     """The windows' names in order; a window's name is no part of its identity, but it is of a query's."""
     parsed_time: Expression = field(init=False, repr=False, compare=False)
     parsed_keys: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
     parsed_aggregates: tuple[Aggregate, ...] = field(init=False, repr=False, compare=False)
+    parsed_output: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         def keep(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
-        for part in ("windows", "aggregates", "keys"):
+        for part in ("windows", "aggregates", "keys", "output"):
             given = getattr(self, part)
             if not isinstance(given, str | Window | Iterable):
                 raise QueryError(f"{part} {given!r} is not a list")
@@ -54,6 +65,10 @@ class Query:
         keep("parsed_time", _scalar("time", self.time))
         keep("parsed_keys", tuple(_scalar("key", key) for key in self.keys))
         keep("parsed_aggregates", tuple(Aggregate.read(aggregate) for aggregate in self.aggregates))
+        keep("parsed_output", tuple(_scalar("output", column) for column in self.output))
+        for part in ("where", "having"):
+            if getattr(self, part):
+                keep(part, _scalar(part, getattr(self, part)).sql)
         self._check_windows()
         self._check_columns()
 
@@ -71,19 +86,25 @@ class Query:
         for key in self.parsed_keys:
             if _bare(key.sql) == _bare(self.parsed_time.sql):
                 raise QueryError(f"key {key.sql!r} is also the time column; windows already group by time")
-        seen: set[str] = set()
-        for column in self.columns:
-            if column.lower() in seen:
-                raise QueryError(
-                    f"the result would have two columns named {column!r}; give one of them another name with AS"
-                )
-            seen.add(column.lower())
+        for columns in (self.computed, self.columns):
+            seen: set[str] = set()
+            for column in columns:
+                if column.lower() in seen:
+                    raise QueryError(
+                        f"the result would have two columns named {column!r}; give one of them another name with AS"
+                    )
+                seen.add(column.lower())
+
+    @property
+    def computed(self) -> tuple[str, ...]:
+        """List the columns that `having` and `output` see."""
+        keys = (key.name for key in self.parsed_keys)
+        return (*keys, *WINDOW_COLUMNS, *(aggregate.name for aggregate in self.parsed_aggregates))
 
     @property
     def columns(self) -> tuple[str, ...]:
         """List the columns of the result."""
-        keys = (key.name for key in self.parsed_keys)
-        return (*keys, *WINDOW_COLUMNS, *(aggregate.name for aggregate in self.parsed_aggregates))
+        return tuple(column.name for column in self.parsed_output) or self.computed
 
     @property
     def kind(self) -> Kind:

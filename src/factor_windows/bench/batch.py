@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
+from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 from pyspark.sql import DataFrame, SparkSession
 
-from factor_windows.bench.naive import naive
 from factor_windows.bench.workloads import constant_pace, devices
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search import optimize
+from factor_windows.spark.naive import naive
 from factor_windows.window import Window, hopping, tumbling
 
 TUMBLING = tuple(tumbling(f"{seconds} seconds") for seconds in range(20, 120, 10))
 HOPPING = tuple(hopping(f"{seconds} seconds", f"{seconds // 2} seconds") for seconds in range(20, 120, 10))
+ENOUGH = 60.0
+"""A contender that has taken so many seconds is not repeated."""
 FUNCTIONS = {"min": ("min(v)",), "sum, avg, stddev": ("sum(v)", "avg(v)", "stddev(v)")}
 
 
@@ -37,7 +42,6 @@ class Case:
     rate: float
     number_of_keys: int
     target: float
-    events: int | None = None
 
 
 def cases() -> Iterator[Case]:
@@ -48,7 +52,7 @@ def cases() -> Iterator[Case]:
         yield Case(f"no key, 10 tumbling, {label}", "constant pace", (), TUMBLING, functions, 1, 1, 5)
         yield Case(f"no key, 10 hopping, {label}", "constant pace", (), HOPPING, functions, 1, 1, 5)
     hour = (hopping("1 hour", "10 seconds"),)
-    yield Case("devices, 1 hour by 10 seconds, min", "devices", ("device",), hour, ("min(v)",), 100, 20, 20, 1_000_000)
+    yield Case("a tenth, 1 hour by 10 seconds, min", "short", ("device",), hour, ("min(v)",), 100, 20, 20)
     minutes = tuple(tumbling(f"{n} minutes") for n in range(1, 11))
     yield Case("sparse keys, 10 tumbling, min", "sparse", ("device",), minutes, ("min(v)",), 100, 1_000_000, 1 / 1.05)
 
@@ -63,20 +67,23 @@ class Measured:
     one_window: float
     exchanges: tuple[int, int]
     """Shuffles in the naive and in the plan's physical plan."""
+    shuffled: tuple[int, int]
+    """Bytes that a naive run and a run of the plan shuffle."""
     operators: tuple[int, int]
-    """Lines of the naive and of the plan's physical plan."""
+    """Operators of the naive and of the plan's physical plan."""
 
     def __str__(self) -> str:
         return (
             f"{self.case.name:<40} {self.naive:7.2f} s {self.plan:7.2f} s {self.naive / self.plan:6.1f} "
             f"{self.case.target:7.2f} {self.plan / self.one_window:8.2f} "
-            f"{self.exchanges[0]:5d} {self.exchanges[1]:3d} {self.operators[0]:6d} {self.operators[1]:4d}"
+            f"{self.exchanges[0]:6d} {self.exchanges[1]:2d} {self.operators[0]:6d} {self.operators[1]:4d} "
+            f"{self.shuffled[0] / 1e6:8.1f} {self.shuffled[1] / 1e6:6.1f}"
         )
 
 
 HEADER = (
     f"{'batch, median seconds':<40} {'naive':>9} {'plan':>9} {'times':>6} {'target':>7} {'/ window':>8} "
-    f"{'exchanges':>9} {'operators':>11}"
+    f"{'exchanges':>9} {'operators':>11} {'MB shuffled':>15}"
 )
 
 
@@ -87,6 +94,7 @@ def run(spark: SparkSession, *, events: int, repeats: int, only: str = "") -> It
             "devices": devices(spark, events),
             "constant pace": constant_pace(spark, events),
             "sparse": devices(spark, events, devices=1_000_000),
+            "short": devices(spark, events // 10),
         }
         written: dict[str, DataFrame] = {}
         for case in (case for case in cases() if only in case.name):
@@ -94,8 +102,7 @@ def run(spark: SparkSession, *, events: int, repeats: int, only: str = "") -> It
                 path = f"{folder}/{case.stream}"
                 streams[case.stream].write.parquet(path)
                 written[case.stream] = spark.read.parquet(path)
-            stream = written[case.stream]
-            yield measure(case, stream.limit(case.events) if case.events else stream, repeats)
+            yield measure(case, written[case.stream], repeats)
 
 
 def measure(case: Case, events: DataFrame, repeats: int) -> Measured:
@@ -106,25 +113,59 @@ def measure(case: Case, events: DataFrame, repeats: int) -> Measured:
     contenders: dict[str, Callable[[], DataFrame]] = {
         "naive": lambda: naive(query, events),
         "plan": lambda: plan.run(events),
-        "one window": lambda: naive(first, events),
     }
+    if len(case.windows) > 1:
+        contenders["one window"] = lambda: naive(first, events)
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    shuffled: dict[str, int] = {}
     random = Random(7)
     for repeat in range(repeats + 1):
         for name in random.sample(list(contenders), len(contenders)):
+            if sum(seconds[name]) > ENOUGH:
+                continue
+            before = _shuffled(events.sparkSession)
             begin = perf_counter()
             contenders[name]().write.format("noop").mode("overwrite").save()
-            if repeat:
-                seconds[name].append(perf_counter() - begin)
+            took = perf_counter() - begin
+            shuffled[name] = _shuffled(events.sparkSession) - before
+            if repeat or took > ENOUGH:
+                seconds[name].append(took)
     plans = [_physical(contenders[name]()) for name in ("naive", "plan")]
     return Measured(
         case,
         naive=median(seconds["naive"]),
         plan=median(seconds["plan"]),
-        one_window=median(seconds["one window"]),
+        one_window=median(seconds["one window" if len(case.windows) > 1 else "naive"]),
         exchanges=(plans[0].count("Exchange "), plans[1].count("Exchange ")),
-        operators=(len(plans[0].splitlines()), len(plans[1].splitlines())),
+        shuffled=(shuffled["naive"], shuffled["plan"]),
+        operators=(_operators(plans[0]), _operators(plans[1])),
     )
+
+
+def operators(spark: SparkSession, counts: Sequence[int] = (2, 10, 100)) -> dict[int, int]:
+    """Count the operators of the physical plan for so many tumbling and as many hopping windows."""
+    events = devices(spark, 1)
+    counted = {}
+    for count in counts:
+        lengths = range(10, 10 + 10 * count, 10)
+        windows = [w for n in lengths for w in (tumbling(f"{n} s"), hopping(f"{2 * n} s", f"{n} s"))][:count]
+        query = Query(time="ts", keys=["device"], windows=windows, aggregates=["min(v)"])
+        counted[count] = _operators(_physical(optimize(query).run(events)))
+    return counted
+
+
+def _shuffled(spark: SparkSession) -> int:
+    """Ask Spark's own status page how many bytes all shuffles wrote so far."""
+    address = spark.sparkContext.uiWebUrl
+    if address is None:
+        return 0
+    port = urlsplit(address).port
+    with urlopen(f"http://127.0.0.1:{port}/api/v1/applications/{spark.sparkContext.applicationId}/stages") as answer:
+        return sum(stage["shuffleWriteBytes"] for stage in json.load(answer))
+
+
+def _operators(physical: str) -> int:
+    return sum("- " in line for line in physical.splitlines())
 
 
 def _physical(frame: DataFrame) -> str:

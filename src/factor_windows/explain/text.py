@@ -92,7 +92,7 @@ def _reads(plan: Plan, node: PlanNode) -> str:
 
 def explain_physical(plan: Plan) -> str:
     """Say how a plan runs on Spark: its levels, how rows come together, and why."""
-    from factor_windows.spark.levels import RAW, compile_levels
+    from factor_windows.levels import RAW, compile_levels
 
     physical = compile_levels(plan)
     lines = ["on Spark", *(f"  {note}" for note in physical.notes)]

@@ -5,16 +5,25 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from factor_windows.levels import PARTITIONS, Level, Physical, compile_levels
 from factor_windows.plan import Plan
-from factor_windows.query import WINDOW_COLUMNS
+from factor_windows.query import WINDOW_COLUMNS, Query
 from factor_windows.spark.columns import Types, microseconds, timestamp, types_of
 from factor_windows.spark.fan_out import Columns, fan_out, looked_up
-from factor_windows.spark.levels import PARTITIONS, Level, Physical, compile_levels
 
 
 def run(plan: Plan, events: DataFrame) -> DataFrame:
     """Compute a plan over a batch of events."""
-    return _Batch(plan, events).result()
+    return finished(plan.query, _Batch(plan, events).result())
+
+
+def finished(query: Query, result: DataFrame) -> DataFrame:
+    """Do what the query does after its aggregates."""
+    if query.having:
+        result = result.where(query.having)
+    if query.output:
+        result = result.select(*(F.expr(column.sql).alias(column.name) for column in query.parsed_output))
+    return result.sparkSession.sql(query.outer, result=result) if query.outer else result
 
 
 class _Batch:
@@ -43,8 +52,10 @@ class _Batch:
         # A time that cannot be null spares Spark the null checks that it would otherwise add to every level.
         time = F.expr(f"coalesce({microseconds(query, self.types.time)}, 0L)")
         known = events.where(f"({query.parsed_time.sql}) IS NOT NULL")
+        if query.where:
+            known = known.where(query.where)
         prepared = known.withColumns({**keys, self.time: time})
-        return prepared.repartition(*self.keys) if self.physical.together == "events" else prepared
+        return self._moved(prepared, *self.keys) if self.physical.together == "events" else prepared
 
     def result(self) -> DataFrame:
         """Run the levels one after the other, and show the result as the user's own query would."""
@@ -100,14 +111,18 @@ class _Batch:
         if self.physical.together == "events":
             return rows
         if self.physical.together == "keys":
-            return rows.repartition(*self.keys).sortWithinPartitions(*self.keys, self.start)
+            return self._moved(rows, *self.keys).sortWithinPartitions(*self.keys, self.start)
         length = self.physical.chunk
         own = f"{self.start} - pmod({self.start}, {length})"
         near = f"pmod({self.start}, {length}) < {self.longest}"
         chunks = f"CASE WHEN {near} THEN array({own}, {own} - {length}) ELSE array({own}) END"
-        spread = rows.selectExpr("*", f"explode({chunks}) AS {self.chunk}").repartition(*self.keys, self.chunk)
+        spread = self._moved(rows.selectExpr("*", f"explode({chunks}) AS {self.chunk}"), *self.keys, self.chunk)
         # Rows in order of time keep the hash table of the next level warm: a third less time for ten windows.
         return spread.sortWithinPartitions(*self.keys, self.start)
+
+    def _moved(self, rows: DataFrame, *columns: str) -> DataFrame:
+        number = self.physical.partitions
+        return rows.repartition(number, *columns) if number else rows.repartition(*columns)
 
     def _shown(self, rows: DataFrame) -> DataFrame:
         """Lower the states, name the windows, and give columns their names and types."""

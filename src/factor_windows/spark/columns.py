@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import ceil, log2
 
@@ -31,6 +31,7 @@ from factor_windows.errors import QueryError
 from factor_windows.expressions import VerbatimSpark, sql_of
 from factor_windows.functions import Kind, State
 from factor_windows.query import Query
+from factor_windows.states import StateColumns
 
 _KLL: dict[type[DataType], str] = {
     ByteType: "bigint",
@@ -78,23 +79,27 @@ def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
         fields = iter(events.select(*(F.expr(text) for text in asked)).schema)
         results = events.agg(*(F.expr(aggregate) for aggregate in query.aggregates)).schema
     except AnalysisException as mistake:
-        raise QueryError(f"Spark cannot read the query: {_first_sentence(mistake)}") from None
+        raise QueryError(f"Spark cannot read the query: {first_sentence(mistake)}") from None
     time = next(fields).dataType
     keys = tuple(field.name for field in islice(fields, len(query.keys)))
     if not isinstance(time, TimestampType | TimestampNTZType | DateType):
         raise QueryError(
             f"time {query.time!r} is of type {time.simpleString()}; it must be a timestamp, a timestamp_ntz or a date"
         )
-    layout = _Layout(prefix)
+    layout = StateColumns(f"{prefix}s")
     columns = []
+    shared = True
     for aggregate, field in zip(query.parsed_aggregates, results, strict=True):
         types = [argument.dataType for argument in islice(fields, len(_read(aggregate)))]
-        lower = layout.add(aggregate, field.dataType, types, events)
+        states = _typed_states(aggregate, field.dataType, types, events, f"`{prefix}t`")
+        shared = shared and states is not None
+        lower = "" if states is None else layout.add(aggregate, states, _typed_lower(aggregate, field.dataType, types))
         columns.append(ResultColumn(field.name, field.dataType, lower, aggregate.sql))
-    return Types(keys, time, tuple(columns), tuple(layout.states.values()), layout.shared)
+    return Types(keys, time, tuple(columns), layout.states, shared)
 
 
-def _first_sentence(mistake: AnalysisException) -> str:
+def first_sentence(mistake: AnalysisException) -> str:
+    """Return what Spark says is wrong, without its plan."""
     message = (mistake.getMessage() or str(mistake)).split("SQLSTATE")[0]
     return " ".join(message.split(";\n")[0].split()).rstrip(" ;")
 
@@ -104,58 +109,30 @@ def _read(aggregate: Aggregate) -> list[str]:
     return [text for text in aggregate.arguments if text != "*"]
 
 
-class _Layout:
-    """Collects the states of all aggregates; equal ones are kept once."""
-
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
-        self.states: dict[tuple[str, str], State] = {}
-        self.shared = True
-
-    def add(self, aggregate: Aggregate, result: DataType, types: list[DataType], events: DataFrame) -> str:
-        """Add the states of one aggregate; return how they lower to its result."""
-        states = self._typed(aggregate, result, types, events)
-        if states is None:
-            self.shared = False
-            return ""
-        columns: dict[str, exp.Expr] = {}
-        for name, lift, combine in states:
-            meaning = lift, _filled(combine, columns | {name: exp.Placeholder(this="itself")})
-            if meaning not in self.states:
-                column = f"{self.prefix}s{len(self.states)}"
-                merged = _filled(combine, columns | {name: exp.column(column, quoted=True)})
-                self.states[meaning] = State(column, lift, merged)
-            columns[name] = exp.column(self.states[meaning].name, quoted=True)
-        constants = zip(aggregate.function.parameters[1:], aggregate.arguments[1:], strict=False)
-        values = {name: parse_one(text, dialect=VerbatimSpark) for name, text in constants}
-        return _filled(_typed_lower(aggregate, result, types), columns | values)
-
-    def _typed(
-        self, aggregate: Aggregate, result: DataType, types: list[DataType], events: DataFrame
-    ) -> list[tuple[str, str, str]] | None:
-        """Return (name, lift, combine) with what depends on types put right, or nothing if it cannot be shared."""
-        if aggregate.kind is Kind.HOLISTIC:
-            return None
-        states = [(state.name, state.lift, state.combine) for state in aggregate.states(time=f"`{self.prefix}t`")]
-        match aggregate.function.name:
-            case "avg" if isinstance(result, DoubleType):
-                return [(name, _with_argument(lift, "CAST(:x AS DOUBLE)"), combine) for name, lift, combine in states]
-            case "approx_count_distinct":
-                [(name, lift, combine)] = states
-                argument = (
-                    ":x"
-                    if isinstance(types[0], IntegerType | LongType | StringType | BinaryType)
-                    else "CAST(:x AS STRING)"
-                )
-                return [(name, _with_argument(lift, argument, str(_hll_size(aggregate))), combine)]
-            case "approx_percentile":
-                kind = _KLL.get(type(types[0]))
-                if kind is None or not _has_function(events, f"kll_sketch_agg_{kind}"):
-                    return None
-                [(name, lift, combine)] = states
-                sized = _with_argument(lift, ":x", str(_kll_size(aggregate)))
-                return [(name, _renamed(sized, f"kll_sketch_agg_{kind}"), _renamed(combine, f"kll_merge_agg_{kind}"))]
-        return states
+def _typed_states(
+    aggregate: Aggregate, result: DataType, types: list[DataType], events: DataFrame, time: str
+) -> list[State] | None:
+    """Return the states with what depends on types put right, or nothing if the aggregate cannot be shared."""
+    if aggregate.kind is Kind.HOLISTIC:
+        return None
+    states = list(aggregate.states(time=time))
+    match aggregate.function.name:
+        case "avg" if isinstance(result, DoubleType):
+            return [replace(state, lift=_with_argument(state.lift, "CAST(:x AS DOUBLE)")) for state in states]
+        case "approx_count_distinct":
+            [sketch] = states
+            plain = isinstance(types[0], IntegerType | LongType | StringType | BinaryType)
+            argument = ":x" if plain else "CAST(:x AS STRING)"
+            return [replace(sketch, lift=_with_argument(sketch.lift, argument, str(_hll_size(aggregate))))]
+        case "approx_percentile":
+            kind = _KLL.get(type(types[0]))
+            if kind is None or not _has_function(events, f"kll_sketch_agg_{kind}"):
+                return None
+            [sketch] = states
+            sized = _with_argument(sketch.lift, ":x", str(_kll_size(aggregate)))
+            merge = _renamed(sketch.combine, f"kll_merge_agg_{kind}")
+            return [replace(sketch, lift=_renamed(sized, f"kll_sketch_agg_{kind}"), combine=merge)]
+    return states
 
 
 def _typed_lower(aggregate: Aggregate, result: DataType, types: list[DataType]) -> str:
@@ -181,10 +158,6 @@ def _decimal_mean(result: DecimalType, argument: DecimalType) -> str:
         f"CAST(CAST(:sum % :n AS {rest}) / CAST(:n AS DECIMAL(19, 0)) AS DECIMAL({result.scale + 1}, {result.scale}))"
     )
     return f"CASE WHEN :n > 0 THEN CAST((:sum - :sum % :n) / :n AS {whole}) + {fraction} END"
-
-
-def _filled(template: str, values: dict[str, exp.Expr]) -> str:
-    return sql_of(exp.replace_placeholders(parse_one(template, dialect=VerbatimSpark), **values))
 
 
 def _call(lift: str) -> tuple[exp.Expr, exp.Anonymous]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from factor_windows.spark.levels import Level
+from factor_windows.levels import Level
 
 FLAT_FEEDS = 256
 """Up to how many instances a row's fan-out is one array of constants; beyond, steps are counted at run time."""

@@ -12,6 +12,8 @@ from factor_windows.query import Query
 
 def naive(query: Query, events: DataFrame) -> DataFrame:
     """Compute a query window by window."""
+    if query.where:
+        events = events.where(query.where)
     return reduce(DataFrame.unionByName, [_window(query, events, number) for number in range(len(query.windows))])
 
 

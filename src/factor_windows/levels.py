@@ -25,6 +25,10 @@ KEYS_PER_PARTITION = 2
 """From how many keys for each partition on hashing them spreads the work well enough, so that no chunks are needed."""
 PARTITIONS = 200
 """How many partitions Spark's shuffles have by default."""
+FINER = 4
+"""How many times as many partitions rows are brought together in: they grow there, which Spark does not foresee."""
+MANY_PARTITIONS = 128
+"""From how many partitions on Spark's own number, and its merging of small ones, is left alone."""
 WORTH_A_LEVEL = 1.1
 """A deeper plan is taken only if a shallower one would do this many times its work: each level has its own overhead."""
 MOST_LEVELS = 6
@@ -67,6 +71,8 @@ class Physical:
     """Bring nothing together (one level), or partial results by keys or by keys and chunk, or raw events by keys."""
     chunk: int
     """The length of a chunk in microseconds, for `chunks`."""
+    partitions: int | None
+    """Into how many partitions rows are brought together; `None` leaves it to Spark, which merges small ones."""
     notes: tuple[str, ...]
     """Why it runs this way, a sentence for each choice."""
 
@@ -80,8 +86,10 @@ def compile_levels(plan: Plan, *, partitions: int = PARTITIONS) -> Physical:
     least = min(work for work, _, _ in priced)
     work, _, levels = next(option for option in priced if option[0] <= WORTH_A_LEVEL * least)
     notes = [_depth_note(work, levels, priced)]
-    together, chunk, note = _together(plan, levels, partitions)
-    return Physical(levels, together, chunk, (*notes, note))
+    finer = max(partitions, min(FINER * partitions, MANY_PARTITIONS))
+    together, chunk, note = _together(plan, levels, finer)
+    own = finer if finer <= MANY_PARTITIONS or together == "events" else None
+    return Physical(levels, together, chunk, own, (*notes, note))
 
 
 def _depths(plan: Plan) -> dict[str | None, int]:

@@ -1,0 +1,41 @@
+"""Two results row by row: exact, but for the last digits of floating numbers."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, FloatType
+
+TOLERANCE = 1e-9
+"""By how much of their size floating numbers may differ: sums depend on the order of their terms."""
+
+
+def differing_rows(left: DataFrame, right: DataFrame) -> int:
+    """Count the rows of either side that have no equal on the other, as often as they occur; columns go by place."""
+    floats = [place for place, field in enumerate(left.schema) if isinstance(field.dataType, DoubleType | FloatType)]
+    exact = [place for place in range(len(left.columns)) if place not in floats]
+    sides = [
+        frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
+        .groupBy(*(f"c{place}" for place in exact))
+        .agg(
+            F.expr(f"array_sort(collect_list(struct({', '.join(f'c{place}' for place in floats) or '1'})))").alias(name)
+        )
+        for frame, name in ((left, "here"), (right, "there"))
+    ]
+    same = F.lit(True)
+    for place in exact:
+        same = same & F.col(f"l.c{place}").eqNullSafe(F.col(f"r.c{place}"))
+    joined = sides[0].alias("l").join(sides[1].alias("r"), same, "full_outer")
+    close = [
+        f"(a.c{n} <=> b.c{n} OR abs(a.c{n} - b.c{n}) <= {TOLERANCE} * greatest(1e-300D, abs(b.c{n})))" for n in floats
+    ]
+    equal = (
+        f"size(here) = size(there) AND forall(zip_with(here, there, (a, b) -> {' AND '.join(close) or 'true'}), x -> x)"
+    )
+    counted = joined.agg(
+        F.expr(
+            f"sum(CASE WHEN coalesce({equal}, false) THEN 0"
+            " ELSE greatest(1, abs(coalesce(size(here), 0) - coalesce(size(there), 0))) END)"
+        )
+    ).first()
+    return int((counted[0] if counted else 0) or 0)

@@ -1,0 +1,46 @@
+"""Files and tables by name: what the command line reads and writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from factor_windows.errors import OptionError
+from factor_windows.spark.columns import first_sentence
+
+FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+
+
+def register(spark: SparkSession, name: str, place: str) -> None:
+    """Make a file, a folder or a table of the catalog known under a name."""
+    try:
+        if spark.catalog.tableExists(place):
+            frame = spark.table(place)
+        else:
+            reader = spark.read.option("header", True).option("inferSchema", True)
+            frame = reader.format(_format(place)).load(place)
+        frame.createOrReplaceTempView(_quoted(name))
+    except AnalysisException as mistake:
+        raise OptionError(f"input {name}={place} cannot be read: {first_sentence(mistake)}") from None
+
+
+def write(result: DataFrame, place: str) -> None:
+    """Write a result as the ending of its name says; a name without an ending is a table of the catalog."""
+    writer = result.write.mode("overwrite")
+    if Path(place).suffix or "/" in place:
+        writer.option("header", True).format(_format(place)).save(place)
+    else:
+        writer.saveAsTable(place)
+
+
+def _format(place: str) -> str:
+    suffix = Path(place).suffix.lower()
+    if suffix and suffix not in FORMATS:
+        raise OptionError(f"{place!r} ends in {suffix}; files that are read and written end in {', '.join(FORMATS)}")
+    return FORMATS.get(suffix, "parquet")
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

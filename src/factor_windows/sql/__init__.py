@@ -1,0 +1,1 @@
+"""SQL in, SQL out: queries read from text, and plans written as text."""

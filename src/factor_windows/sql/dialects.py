@@ -1,0 +1,89 @@
+"""The SQL that is read: Spark's, Azure Stream Analytics' and Flink's, each with its own windows.
+
+One grammar serves all three; they differ in how names and strings are quoted.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from factor_windows.expressions import VerbatimSpark
+
+TIMESTAMP_BY = "timestamp_by"
+"""Where a table keeps the expression of its TIMESTAMP BY."""
+
+_AZURE_WORDS = {"TUMBLINGWINDOW", "HOPPINGWINDOW", "SLIDINGWINDOW", "SESSIONWINDOW", "SNAPSHOTWINDOW"}
+_FLINK_WORDS = {"TUMBLE", "HOP", "CUMULATE", "SESSION"}
+
+
+class WindowedSpark(VerbatimSpark):
+    """Spark SQL with `window` as a plain name, TIMESTAMP BY after a table, and tables as arguments."""
+
+    class Tokenizer(VerbatimSpark.Tokenizer):
+        """Lets `window` be a function and a column."""
+
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            word: kind for word, kind in VerbatimSpark.Tokenizer.KEYWORDS.items() if word != "WINDOW"
+        }
+
+    class Parser(VerbatimSpark.Parser):
+        """Adds what has a grammar of its own."""
+
+        def _parse_table_alias(self, *args: Any, **options: Any) -> exp.TableAlias | None:
+            return None if self._at_timestamp_by() else super()._parse_table_alias(*args, **options)
+
+        def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
+            table = super()._parse_table(*args, **options)
+            if table is not None and self._at_timestamp_by():
+                self._advance(2)
+                table.meta[TIMESTAMP_BY] = self._parse_disjunction()
+            return table
+
+        def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+            if self._curr and self._curr.token_type == TokenType.TABLE and self._next.token_type != TokenType.L_PAREN:
+                self._advance()
+                table: exp.Expr | None = self._parse_table_parts()
+                return table
+            return super()._parse_lambda(alias=alias)
+
+        def _at_timestamp_by(self) -> bool:
+            return bool(
+                self._curr and self._next and [self._curr.text.upper(), self._next.text.upper()] == ["TIMESTAMP", "BY"]
+            )
+
+
+class Azure(WindowedSpark):
+    """Azure Stream Analytics: names in square brackets or double quotes."""
+
+    class Tokenizer(WindowedSpark.Tokenizer):
+        """Quotes as T-SQL does."""
+
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = [("[", "]"), '"', "`"]
+        QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
+        STRING_ESCAPES: ClassVar[list[str]] = ["'"]
+
+
+class Flink(WindowedSpark):
+    """Flink SQL: strings in single quotes only."""
+
+    class Tokenizer(WindowedSpark.Tokenizer):
+        """Quotes as the standard does, with backticks for names."""
+
+        QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
+        STRING_ESCAPES: ClassVar[list[str]] = ["'"]
+
+
+DIALECTS: dict[str, type[WindowedSpark]] = {"spark": WindowedSpark, "azure": Azure, "flink": Flink}
+
+
+def recognized(tokens: list[Token]) -> str:
+    """Tell the dialect by the words that only one of them has."""
+    words = [token.text.upper() if token.token_type != TokenType.STRING else "" for token in tokens]
+    pairs = set(pairwise(words))
+    if not _AZURE_WORDS.isdisjoint(words) or ("SYSTEM", ".") in pairs:
+        return "azure"
+    return "flink" if any((word, "(") in pairs for word in _FLINK_WORDS) else "spark"

@@ -1,0 +1,285 @@
+"""A plan as SQL text: one step of WITH for each level, and nothing of this library needed to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import sqlglot
+from sqlglot import exp
+
+from factor_windows.aggregates import Aggregate
+from factor_windows.errors import OptionError
+from factor_windows.expressions import VerbatimSpark
+from factor_windows.functions import Kind, State
+from factor_windows.levels import Feed, compile_levels
+from factor_windows.plan import Plan
+from factor_windows.sql.flink import emit_flink
+from factor_windows.sql.statement import Statement
+from factor_windows.states import StateColumns
+
+FLAT_FEEDS = 256
+"""Up to how many instances a row's fan-out is written out; beyond, steps are counted by a range."""
+ALWAYS = 2**62
+"""A reach that no row exceeds."""
+DIALECTS = ("spark", "duckdb", "flink")
+NODE, START, TIME = "fw_node", "fw_start", "fw_time"
+_SKETCHES = {"approx_percentile", "approx_count_distinct"}
+
+
+def emit(plan: Plan, *, dialect: str) -> str:
+    """Write a plan in the SQL of an engine."""
+    if dialect not in DIALECTS:
+        raise OptionError(f"dialect {dialect!r} is not written; allowed are {', '.join(DIALECTS)}")
+    return emit_flink(plan) if dialect == "flink" else _Writer(plan, dialect).text()
+
+
+def emit_statement(statement: Statement, plans: Sequence[Plan], *, dialect: str) -> str:
+    """Write a whole statement: its queries, and what goes on around them."""
+    if len(plans) == 1:
+        return emit(replace(plans[0], query=replace(plans[0].query, outer=_result(statement.outer))), dialect=dialect)
+    if dialect == "flink":
+        raise OptionError("several queries in one statement cannot be written for Flink; give them one at a time")
+    reads, writes = (VerbatimSpark, VerbatimSpark) if dialect == "spark" else ("spark", dialect)
+    final = sqlglot.parse_one(_unbraced(statement.outer), read=reads)
+    with_ = final.args.get("with_")
+    before = [cte.sql(dialect=writes, pretty=True) for cte in with_.expressions] if with_ else []
+    if with_:
+        with_.pop()
+    steps = [f"result{n} AS (\n{_indented(emit(plan, dialect=dialect))}\n)" for n, plan in enumerate(plans)]
+    listed = ",\n".join([*steps, *before])
+    return f"WITH\n{listed}\n{final.sql(dialect=writes, pretty=True, normalize_functions=False, comments=False)}"
+
+
+def _result(outer: str) -> str:
+    return outer.replace("{result0}", "{result}")
+
+
+def _unbraced(outer: str) -> str:
+    for number in range(outer.count("{result"), -1, -1):
+        outer = outer.replace(f"{{result{number}}}", f"result{number}")
+    return outer.replace("{{", "{").replace("}}", "}")
+
+
+class _Writer:
+    def __init__(self, plan: Plan, dialect: str) -> None:
+        self.dialect: type[VerbatimSpark] | str = VerbatimSpark if dialect == "spark" else dialect
+        self.reads = VerbatimSpark if dialect == "spark" else "spark"
+        aggregates = plan.query.parsed_aggregates
+        self.shared = not any(_unshared(aggregate, dialect) for aggregate in aggregates)
+        self.plan = plan if self.shared else plan.naive()
+        self.query = plan.query
+        self.levels = compile_levels(self.plan).levels
+        self.prefix = _free_prefix(plan)
+        columns = StateColumns("fw_s")
+        if self.shared:
+            self.values = [
+                columns.add(aggregate, _untyped(aggregate), aggregate.function.lower) for aggregate in aggregates
+            ]
+            self.states = columns.states
+        else:
+            self.states = tuple(State(f"fw_v{n}", aggregate.sql, "") for n, aggregate in enumerate(aggregates))
+            self.values = [f"`{state.name}`" for state in self.states]
+
+    def text(self) -> str:
+        """Write it all, with a comment for each step."""
+        steps = [
+            (f"level_{number}", self._level(number), self._describe(number))
+            for number in range(1, len(self.levels) + 1)
+        ]
+        shown = self._shown()
+        if self.query.having or self.query.output:
+            steps.append((f"{self.prefix}computed", shown, "every window under its name"))
+            shown = self._finished()
+        if self.query.outer:
+            steps.append((f"{self.prefix}result", shown, "what the window aggregates of the query show"))
+            outer = self.query.outer.replace("{result}", f"{self.prefix}result").replace("{{", "{").replace("}}", "}")
+            final = sqlglot.parse_one(outer, read=self.reads)
+        else:
+            final = shown
+        with_ = final.args.get("with_")
+        before = with_.expressions if with_ else []
+        if with_:
+            with_.pop()
+        ctes = [f"-- {comment}\n{name} AS (\n{_indented(self._sql(tree))}\n)" for name, tree, comment in steps]
+        ctes += [self._sql(cte) for cte in before]
+        listed = ",\n".join(ctes)
+        return f"WITH\n{listed}\n{self._sql(final)}"
+
+    def _name(self, number: int) -> str:
+        return f"{self.prefix}level_{number}"
+
+    def _describe(self, number: int) -> str:
+        level = self.levels[number - 1]
+        nodes = {feed.target for feed in level.feeds if feed.source != feed.target}
+        names = [
+            " = ".join(node.shown_as) if node.exposed else f"{node.name} (hidden)"
+            for place, node in enumerate(self.plan.nodes)
+            if place in nodes
+        ]
+        source = "events" if number == 1 else self._name(number - 1)
+        return _one_line(f"{', '.join(names)}: from {source}")
+
+    def _sql(self, tree: exp.Expr) -> str:
+        return tree.sql(dialect=self.dialect, pretty=True, normalize_functions=False, comments=False)
+
+    def _read(self, text: str) -> exp.Expr:
+        return sqlglot.parse_one(text, read=self.reads)
+
+    def _floor(self, begin: str, slide: str, offset: str = "0") -> str:
+        """Write the greatest of offset + k * slide that is not after a time."""
+        after = begin if offset == "0" else f"({begin} - {offset})"
+        if self.dialect == "duckdb":
+            return f"{begin} - (({after} % {slide}) + {slide}) % {slide}"
+        return f"{begin} - pmod({after}, {slide})"
+
+    def _level(self, number: int) -> exp.Select:
+        level = self.levels[number - 1]
+        first = number == 1
+        keys = [self._key(place, first) for place in range(len(self.query.parsed_keys))]
+        begin = TIME if first else START
+        flat = sum(feed.steps for feed in level.feeds) <= FLAT_FEEDS
+        entries = [(feed, step) for feed in level.feeds for step in range(feed.steps if flat else 1)]
+        alone = len(entries) == 1
+        if alone:
+            feed = entries[0][0]
+            start, node = self._floor(begin, str(feed.slide), str(feed.offset)), str(feed.target)
+            reach = "" if feed.reach is None else f"{begin} - ({start}) <= {feed.reach}"
+        else:
+            table = _feeds(entries)
+            start = self._floor(begin, "fw_slide", "fw_offset" if "fw_offset" in table else "0")
+            start += " - fw_back" if "fw_back" in table else ""
+            start += "" if flat else " - fw_step * fw_slide"
+            node = "fw_to"
+            reach = f"{begin} - ({start}) <= fw_reach" if "fw_reach" in table else ""
+        select = exp.Select(expressions=[*keys, self._named(node, NODE), self._named(start, START)])
+        for state in self.states:
+            select.append("expressions", self._named(state.lift if first else state.combine, state.name))
+        select.set("from_", exp.From(this=self._events() if first else exp.to_table(self._name(number - 1))))
+        if not alone:
+            values = _values(list(zip(*table.values(), strict=True)), "feeds", tuple(table))
+            on = self._read(f"{NODE} = fw_from") if "fw_from" in table else None
+            select.append("joins", exp.Join(this=values, on=on, kind=None if on else "CROSS"))
+        if not flat:
+            most = max(feed.steps for feed in level.feeds)
+            steps = self._read(f"SELECT 1 FROM range({most}) AS fw_steps_table(fw_step)").args["from_"].this
+            select.append("joins", exp.Join(this=steps, on=self._read("fw_step < fw_steps")))
+        if reach:
+            select = select.where(self._read(reach), copy=False)
+        groups = [place + 1 for place in range(len(keys))] + [len(keys) + (2 if alone else 1)]
+        groups += [] if alone else [len(keys) + 2]
+        return select.group_by(*(exp.Literal.number(place) for place in groups), copy=False)
+
+    def _key(self, place: int, first: bool) -> exp.Expr:
+        key = self.query.parsed_keys[place]
+        name = exp.to_identifier(key.name, quoted=True)
+        return exp.alias_(self._read(key.sql), name) if first else exp.Column(this=name)
+
+    def _named(self, text: str, name: str) -> exp.Expr:
+        return exp.alias_(self._read(text), name)
+
+    def _events(self) -> exp.Expr:
+        """Return the events that count, with their time in microseconds."""
+        time = self.query.parsed_time.sql
+        micros = f"epoch_us({time})" if self.dialect == "duckdb" else f"unix_micros(CAST({time} AS TIMESTAMP))"
+        events = exp.select("*").select(self._named(micros, TIME))
+        source = self._read(f"SELECT * FROM {self.query.source or 'events'}").args["from_"].this
+        if isinstance(source, exp.Subquery) and not source.alias:
+            source = exp.alias_(source, "source", table=True)
+        events.set("from_", exp.From(this=source))
+        events = events.where(exp.not_(exp.Is(this=self._read(time), expression=exp.Null())), copy=False)
+        if self.query.where:
+            events = events.where(exp.paren(self._read(self.query.where)), copy=False)
+        return events.subquery("events")
+
+    def _shown(self) -> exp.Select:
+        stamp = "make_timestamp" if self.dialect == "duckdb" else "timestamp_micros"
+        rows = [
+            (place, node.window.range, name) for place, node in enumerate(self.plan.nodes) for name in node.shown_as
+        ]
+        select = exp.Select(expressions=[self._key(place, first=False) for place in range(len(self.query.parsed_keys))])
+        for text, name in (("fw_name", "window_id"), (f"{stamp}({START})", "window_start")):
+            select.append("expressions", self._named(text, name))
+        select.append("expressions", self._named(f"{stamp}({START} + fw_range)", "window_end"))
+        for aggregate, value in zip(self.query.parsed_aggregates, self.values, strict=True):
+            shown = exp.alias_(self._read(value), exp.to_identifier(aggregate.name, quoted=True))
+            select.append("expressions", shown)
+        select.set("from_", exp.From(this=exp.to_table(self._name(len(self.levels)))))
+        names = _values(rows, "names", ("fw_shown", "fw_range", "fw_name"))
+        select.append("joins", exp.Join(this=names, on=self._read(f"{NODE} = fw_shown")))
+        return select
+
+    def _finished(self) -> exp.Select:
+        columns = [
+            exp.alias_(self._read(column.sql), exp.to_identifier(column.name, quoted=True))
+            for column in self.query.parsed_output
+        ]
+        select = exp.Select(expressions=columns or [exp.Star()])
+        select.set("from_", exp.From(this=exp.to_table(f"{self.prefix}computed")))
+        return select.where(self._read(self.query.having), copy=False) if self.query.having else select
+
+
+def _feeds(entries: Sequence[tuple[Feed, int]]) -> dict[str, list[int]]:
+    """Return the table of feeds by columns; those that say nothing are left out."""
+    table = {
+        "fw_from": [feed.source for feed, _ in entries],
+        "fw_to": [feed.target for feed, _ in entries],
+        "fw_slide": [feed.slide for feed, _ in entries],
+        "fw_offset": [feed.offset for feed, _ in entries],
+        "fw_back": [step * feed.slide for feed, step in entries],
+        "fw_steps": [feed.steps for feed, _ in entries],
+        "fw_reach": [ALWAYS if feed.reach is None else feed.reach for feed, _ in entries],
+    }
+    needed = {
+        "fw_from": len(set(table["fw_from"])) > 1,
+        "fw_offset": any(table["fw_offset"]),
+        "fw_back": any(table["fw_back"]),
+        "fw_steps": len(entries) < sum(feed.steps for feed, _ in entries) and not any(table["fw_back"]),
+        "fw_reach": any(feed.reach is not None for feed, _ in entries),
+    }
+    return {name: column for name, column in table.items() if needed.get(name, True)}
+
+
+def _free_prefix(plan: Plan) -> str:
+    """Return what keeps the names of steps apart from the tables of the query."""
+    text = f"{plan.query.source} {plan.query.outer.replace('{result}', '')}".lower()
+    prefix = ""
+    while any(f"{prefix}{name}" in text for name in ("level_", "computed", "result")):
+        prefix += "fw_"
+    return prefix
+
+
+def _unshared(aggregate: Aggregate, dialect: str) -> bool:
+    """Say whether an aggregate has no partial states that this engine can merge without knowing types."""
+    if aggregate.kind is Kind.HOLISTIC or aggregate.function.name == "approx_percentile":
+        return True
+    return dialect != "spark" and aggregate.function.name in _SKETCHES
+
+
+def _untyped(aggregate: Aggregate) -> Iterable[State]:
+    """Return an aggregate's states in a form that suits every type."""
+    for state in aggregate.states(time=TIME):
+        if aggregate.function.name == "approx_count_distinct":
+            call = f"CAST({aggregate.arguments[0]} AS STRING)"
+            condition = f" FILTER (WHERE {aggregate.filter})" if aggregate.filter else ""
+            yield replace(state, lift=f"hll_sketch_agg({call}){condition}")
+        else:
+            yield state
+
+
+def _values(rows: Sequence[Sequence[int | str]], name: str, columns: Sequence[str]) -> exp.Expr:
+    listed = [
+        exp.Tuple(expressions=[exp.Literal.string(v) if isinstance(v, str) else exp.convert(v) for v in row])
+        for row in rows
+    ]
+    alias = exp.TableAlias(this=exp.to_identifier(name), columns=[exp.to_identifier(column) for column in columns])
+    return exp.Values(expressions=listed, alias=alias)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def _one_line(text: str) -> str:
+    """Keep a comment on its line, whatever names are in it."""
+    return " ".join(text.split())

@@ -1,0 +1,115 @@
+"""A plan in Flink SQL: a step of WITH for each node, with Flink's own TUMBLE and HOP over the node it reads.
+
+Flink's windows chain through `window_time`, which lies in the last instant of the instance that made a row. A row of a
+hopping window does not say where its instance began, so a node below one reads that one's own parent instead.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from factor_windows.aggregates import Aggregate
+from factor_windows.errors import QueryError
+from factor_windows.functions import Kind
+from factor_windows.plan import Plan, PlanNode
+from factor_windows.sql.dialects import Flink
+from factor_windows.states import StateColumns
+from factor_windows.window import MICROSECONDS, Window
+
+_FUNCTIONS = {"min", "max", "count", "sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp"}
+_MOMENTS = {"var_pop", "var_samp", "stddev_pop", "stddev_samp"}
+
+
+def emit_flink(plan: Plan) -> str:
+    """Write a plan for Flink."""
+    query = plan.query
+    for aggregate in query.parsed_aggregates:
+        if aggregate.function.name not in _FUNCTIONS - _MOMENTS or aggregate.kind is Kind.HOLISTIC:
+            raise QueryError(
+                f"{aggregate.sql} cannot be written for Flink, which cannot merge its parts; "
+                "min, max, count, sum and avg can"
+            )
+    if query.outer or not query.parsed_time.sql.replace("`", "").isidentifier():
+        raise QueryError("only plain window aggregates over a time column can be written for Flink")
+    columns = StateColumns("fw_s")
+    lowers = [columns.add(a, a.states(time=query.time), a.function.lower) for a in query.parsed_aggregates]
+    keys = [exp.to_identifier(key.name, quoted=True).sql(dialect=Flink) for key in query.parsed_keys]
+    steps = [f"-- events\nevents AS (\n  SELECT {_events(plan)}\n)"]
+    numbers = {node.name: f"node_{number}" for number, node in enumerate(plan.nodes, start=1)}
+    for node in plan.nodes:
+        parent = _readable_parent(plan, node)
+        values = [f"{s.lift if parent is None else s.combine} AS {s.name}" for s in columns.states]
+        listed = [*keys, "window_start", "window_end", "window_time AS fw_time", *values]
+        source = "events" if parent is None else numbers[parent.name]
+        shown = " = ".join(node.shown_as) if node.exposed else f"{node.name} (hidden)"
+        comment = " ".join(f"{shown}: from {source}".split())
+        steps.append(
+            f"-- {comment}\n{numbers[node.name]} AS (\n  SELECT {', '.join(listed)}\n"
+            f"  FROM TABLE({_call(node.window, source)})\n"
+            f"  GROUP BY {', '.join([*keys, 'window_start', 'window_end', 'window_time'])}\n)"
+        )
+    results = [
+        _shown(query.parsed_aggregates, lowers, keys, name, numbers[node.name])
+        for node in plan.nodes
+        for name in node.shown_as
+    ]
+    united = "\nUNION ALL\n".join(results)
+    if not query.output and not query.having:
+        return _with(steps, united)
+    inner = "\n".join(f"  {line}" for line in united.splitlines())
+    steps.append(f"-- every window under its name\ncomputed AS (\n{inner}\n)")
+    chosen = ", ".join(
+        f"{column.sql} AS {exp.to_identifier(column.name, quoted=True).sql(dialect=Flink)}"
+        for column in query.parsed_output
+    )
+    having = f"\nWHERE {query.having}" if query.having else ""
+    return _with(steps, f"SELECT {chosen or '*'}\nFROM computed{having}")
+
+
+def _with(steps: list[str], final: str) -> str:
+    listed = ",\n".join(steps)
+    return f"WITH\n{listed}\n{final}"
+
+
+def _events(plan: Plan) -> str:
+    query = plan.query
+    keys = [f"{key.sql} AS {exp.to_identifier(key.name, quoted=True).sql(dialect=Flink)}" for key in query.parsed_keys]
+    plain = [key for key in query.parsed_keys if key.sql.replace("`", "") == key.name]
+    listed = ["*", *(text for text, key in zip(keys, query.parsed_keys, strict=True) if key not in plain)]
+    where = f" WHERE {query.where}" if query.where else ""
+    return f"{', '.join(listed)}, {query.parsed_time.sql} AS fw_time FROM {query.source or 'events'}{where}"
+
+
+def _readable_parent(plan: Plan, node: PlanNode) -> PlanNode | None:
+    by_name = {other.name: other for other in plan.nodes}
+    parent = by_name[node.parent] if node.parent else None
+    while parent is not None and not parent.window.is_tumbling:
+        parent = by_name[parent.parent] if parent.parent else None
+    return parent
+
+
+def _call(window: Window, source: str) -> str:
+    lengths = [_interval(window.range)] if window.is_tumbling else [_interval(window.slide), _interval(window.range)]
+    if window.offset:
+        lengths.append(_interval(window.offset))
+    function = "TUMBLE" if window.is_tumbling else "HOP"
+    return f"{function}(TABLE {source}, DESCRIPTOR(fw_time), {', '.join(lengths)})"
+
+
+def _interval(microseconds: int) -> str:
+    for unit in ("day", "hour", "minute", "second"):
+        if microseconds % MICROSECONDS[unit] == 0:
+            return f"INTERVAL '{microseconds // MICROSECONDS[unit]}' {unit.upper()}"
+    if microseconds % 1000:
+        raise QueryError("Flink's windows are whole milliseconds long; this plan has a finer one")
+    return f"INTERVAL '{microseconds / 1_000_000:.3f}' SECOND"
+
+
+def _shown(aggregates: tuple[Aggregate, ...], lowers: list[str], keys: list[str], name: str, node: str) -> str:
+    window_id = exp.Literal.string(name).sql(dialect=Flink)
+    values = [
+        f"{lower} AS {exp.to_identifier(aggregate.name, quoted=True).sql(dialect=Flink)}"
+        for aggregate, lower in zip(aggregates, lowers, strict=True)
+    ]
+    listed = [*keys, f"{window_id} AS window_id", "window_start", "window_end", *values]
+    return f"SELECT {', '.join(listed)}\nFROM {node}"

@@ -1,0 +1,212 @@
+"""SQL text to queries: finds the window aggregates in a statement, and keeps what is around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from factor_windows.errors import OptionError, QueryError, SqlError
+from factor_windows.expressions import sql_of
+from factor_windows.query import Query
+from factor_windows.sql.branch import Branch, merged, read_branch, windows_in
+from factor_windows.sql.dialects import DIALECTS, recognized
+from factor_windows.sql.statement import Statement
+from factor_windows.sql.trouble import trouble
+
+RESULT = "__fw_result"
+"""What stands for the result of a query while its statement is taken apart."""
+DEEPEST = 150
+"""How deeply parentheses may nest."""
+
+
+def parse(text: str, *, dialect: str | None = None, time: str | None = None) -> Query | list[Query]:
+    """Read a query, or a list of them where one will not do, from SQL of Spark, Azure Stream Analytics or Flink.
+
+    >>> query = parse("SELECT k, window.end AS till, min(v) AS low FROM r GROUP BY k, window(ts, '20 minutes')")
+    >>> query.columns, query.source
+    (('k', 'till', 'low'), 'r')
+    """
+    queries = []
+    for statement in read(text, dialect=dialect, time=time):
+        if len(statement.queries) == 1:
+            [query] = statement.queries
+            outer = statement.outer.replace("{result0}", "{result}")
+            queries.append(replace(query, outer=outer) if outer else query)
+        else:
+            queries += statement.queries
+    return queries[0] if len(queries) == 1 else queries
+
+
+def read(text: str, *, dialect: str | None = None, time: str | None = None) -> tuple[Statement, ...]:
+    """Read every statement of a text."""
+    if dialect is not None and dialect not in DIALECTS:
+        raise OptionError(f"dialect {dialect!r} is not read; allowed are {', '.join(DIALECTS)}")
+    if isinstance(text, str) and RESULT in text:
+        raise SqlError(f"the name {RESULT} is used inside; call it something else")
+    if not isinstance(text, str) or not text.strip():
+        raise SqlError("the SQL text is empty; write a SELECT with GROUP BY and a window, such as window(ts, '1 hour')")
+    try:
+        tokens = DIALECTS[dialect or "azure"]().tokenize(text)
+        name = dialect or recognized(tokens)
+        _check_depth(DIALECTS[name]().tokenize(text))
+        trees = [tree for tree in sqlglot.parse(text, read=DIALECTS[name]) if tree is not None]
+    except SqlglotError as mistake:
+        details = getattr(mistake, "errors", None)
+        first = details[0] if details else {}
+        place = f"line {first['line']}, column {first['col']}: " if first.get("line") else ""
+        near = f" near {first['highlight']!r}" if first.get("highlight") else ""
+        raise SqlError(f"{place}this is not valid SQL{near}; a SELECT with GROUP BY and a window is expected") from None
+    except RecursionError:
+        raise SqlError("line 1, column 1: the text is nested too deeply") from None
+    if not trees:
+        raise SqlError("the SQL text has no statement; write a SELECT with GROUP BY and a window")
+    return tuple(_statement(tree, dialect=name, time=time) for tree in trees)
+
+
+def _check_depth(tokens: list[Token]) -> None:
+    depth = 0
+    for token in tokens:
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+        if depth > DEEPEST:
+            raise SqlError(
+                f"line {token.line}, column {token.col}: parentheses nest more than {DEEPEST} deep; write it simpler"
+            )
+
+
+def _statement(tree: exp.Expr, *, dialect: str, time: str | None) -> Statement:
+    into = ""
+    if isinstance(tree, exp.Insert):
+        into = tree.this.name
+        tree = tree.expression
+    if not isinstance(tree, exp.Query):
+        raise trouble(tree, f"{tree.key.upper()} is not supported; write a SELECT")
+    for target in list(tree.find_all(exp.Into)):
+        if into and into != target.this.name:
+            raise trouble(target, "several INTO in one statement; a statement has one result")
+        into = target.this.name
+        target.pop()
+    tops = list(_tops(tree))
+    if not tops:
+        raise trouble(
+            tree,
+            "there is no window to aggregate over; GROUP BY needs one, such as window(ts, '20 minutes'), "
+            "TumblingWindow(minute, 20), or FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '20' MINUTES))",
+        )
+    queries: list[Query] = []
+    notes: list[str] = []
+    for top in tops:
+        branches = [read_branch(select, dialect=dialect, time=time) for select in _selects(top)]
+        width = {len(branch.columns) for branch in branches}
+        if len(width) > 1:
+            raise trouble(top, "the SELECTs joined by UNION have different numbers of columns")
+        groups: dict[tuple[object, ...], list[Branch]] = {}
+        for branch in branches:
+            groups.setdefault(branch.shares, []).append(branch)
+        if len(groups) > 1:
+            notes.append(_apart(list(groups)))
+        numbers = range(len(queries), len(queries) + len(groups))
+        queries += [_checked(group, top) for group in groups.values()]
+        tree = _replaced(tree, top, list(numbers), dialect=dialect)
+    outer = _spark(tree)
+    return Statement(tuple(queries), "" if outer == "SELECT * FROM {result0}" else outer, into, tuple(notes))
+
+
+def _checked(branches: list[Branch], top: exp.Expr) -> Query:
+    try:
+        return merged(branches)
+    except SqlError:
+        raise
+    except QueryError as mistake:
+        raise trouble(top, str(mistake)) from None
+
+
+def _tops(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Find the largest parts that are made of window aggregates only."""
+    if _all_windowed(tree):
+        yield tree
+        return
+    for child in tree.iter_expressions():
+        yield from _tops(child)
+
+
+def _all_windowed(tree: exp.Expr) -> bool:
+    if isinstance(tree, exp.Select):
+        return windows_in(tree)
+    if isinstance(tree, exp.Union):
+        return tree.args.get("with_") is None and _all_windowed(tree.this) and _all_windowed(tree.expression)
+    return isinstance(tree, exp.Subquery) and not tree.alias and _all_windowed(tree.this)
+
+
+def _selects(tree: exp.Expr) -> Iterator[exp.Select]:
+    if isinstance(tree, exp.Union):
+        yield from _selects(tree.this)
+        yield from _selects(tree.expression)
+    elif isinstance(tree, exp.Subquery):
+        yield from _selects(tree.this)
+    elif isinstance(tree, exp.Select):
+        yield tree
+
+
+def _replaced(tree: exp.Expr, top: exp.Expr, numbers: list[int], *, dialect: str) -> exp.Expr:
+    """Put the results in the place of what computes them; order, limit and DISTINCT of the whole stay outside."""
+    results: list[exp.Select] = [exp.select("*").from_(exp.to_identifier(f"{RESULT}{number}")) for number in numbers]
+    united: exp.Query = results[0] if len(results) == 1 else exp.union(*results, distinct=False)
+    modifiers: dict[str, exp.Expr] = {
+        name: top.args[name] for name in ("order", "limit", "offset") if top.args.get(name)
+    }
+    if isinstance(top, exp.Union) and dialect != "azure":
+        distinct = [inner for inner in top.find_all(exp.Union) if inner.args.get("distinct")]
+        if distinct and top not in distinct:
+            raise trouble(distinct[0], "UNION inside UNION ALL cannot be shared; write UNION ALL, or UNION outermost")
+        if distinct:
+            united = exp.select("*").distinct().from_(united.subquery("united"))
+    if modifiers:
+        if top is not tree:
+            raise trouble(
+                next(iter(modifiers.values())),
+                "ORDER BY or LIMIT inside a part of the query cannot be kept; write it at the end of the whole",
+            )
+        _check_order(modifiers.get("order"), next(_selects(top)))
+        if len(results) > 1:
+            united = exp.select("*").from_(united.subquery("united"))
+        for name, modifier in modifiers.items():
+            united.set(name, modifier.copy())
+    if top is tree:
+        return united
+    if isinstance(top.parent, exp.Union) and len(numbers) > 1:
+        united = exp.select("*").from_(united.subquery("united"))
+    with_ = top.args.get("with_")
+    if with_ is not None:
+        united.set("with_", with_)
+    top.replace(united)
+    return tree
+
+
+def _check_order(order: exp.Expr | None, select: exp.Select) -> None:
+    shown = {column.alias_or_name.lower() for column in select.expressions}
+    for ordered in order.expressions if order else []:
+        key = ordered.this if isinstance(ordered, exp.Ordered) else ordered
+        plain = isinstance(key, exp.Column) and not key.table and key.name.lower() in shown
+        if not plain and not (isinstance(key, exp.Literal) and key.is_int):
+            raise trouble(
+                key, f"ORDER BY {sql_of(key)} is not a column of the result; give it a name with AS and use that"
+            )
+
+
+def _spark(tree: exp.Expr) -> str:
+    """Write what is left in Spark SQL, ready for results to be put in."""
+    text = sql_of(tree).replace("{", "{{").replace("}", "}}")
+    for number in range(text.count(RESULT), -1, -1):
+        text = text.replace(f"{RESULT}{number}", f"{{result{number}}}")
+    return text
+
+
+def _apart(groups: list[tuple[object, ...]]) -> str:
+    names = ("the table they read", "their time column", "their keys", "functions that cannot be shared")
+    differing = [name for name, values in zip(names, zip(*groups, strict=True), strict=True) if len(set(values)) > 1]
+    return f"{len(groups)} queries run side by side, since the SELECTs differ in {' and '.join(differing)}"

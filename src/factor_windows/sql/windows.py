@@ -1,0 +1,196 @@
+"""Windows as SQL spells them: Spark's window(), WINDOWS(...), Azure's and Flink's functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from factor_windows.errors import WindowError
+from factor_windows.expressions import sql_of
+from factor_windows.sql.trouble import trouble
+from factor_windows.window import MICROSECONDS, Window, duration
+
+_AZURE_UNITS = {
+    "day": ("day", "days", "dd", "d"),
+    "hour": ("hour", "hours", "hh"),
+    "minute": ("minute", "minutes", "mi", "n"),
+    "second": ("second", "seconds", "ss", "s"),
+    "millisecond": ("millisecond", "milliseconds", "ms"),
+    "microsecond": ("microsecond", "microseconds", "mcs"),
+}
+UNITS = {spelling: MICROSECONDS[unit] for unit, spellings in _AZURE_UNITS.items() for spelling in spellings}
+_UNSUPPORTED = {"slidingwindow", "sessionwindow", "snapshotwindow", "session_window", "session", "cumulate"}
+WINDOW_CALLS = {"window", "windows", "tumblingwindow", "hoppingwindow", *_UNSUPPORTED}
+TABLE_CALLS = {"tumble", "hop", "session", "cumulate"}
+SUPPORTED = "tumbling and hopping windows are: window(), WINDOWS(), TumblingWindow, HoppingWindow, TUMBLE and HOP"
+
+
+def call_name(node: exp.Expr) -> str:
+    """Return the lower-case name of a call, or nothing."""
+    return node.name.lower() if isinstance(node, exp.Anonymous) else ""
+
+
+def grouped_windows(call: exp.Anonymous) -> Iterator[Window]:
+    """Read the windows that an item of GROUP BY stands for."""
+    name, arguments = call_name(call), call.expressions
+    if name in _UNSUPPORTED:
+        raise trouble(call, f"{call.name} is not supported; {SUPPORTED}")
+    try:
+        if name == "window":
+            yield _spark_window(call, arguments)
+        elif name == "windows":
+            for argument in arguments:
+                if not _is_time(argument):
+                    yield from _one_of_several(argument)
+        else:
+            yield _azure_window(call)
+    except WindowError as mistake:
+        raise trouble(call, str(mistake)) from None
+
+
+def time_of(call: exp.Anonymous) -> exp.Expr | None:
+    """Return the time column that a window call names, if it names one."""
+    if call_name(call) == "window":
+        return call.expressions[0] if call.expressions else None
+    if call_name(call) == "windows" and call.expressions and _is_time(call.expressions[0]):
+        first: exp.Expr = call.expressions[0]
+        return first
+    return None
+
+
+def table_window(call: exp.Anonymous) -> tuple[exp.Table, exp.Expr, Window]:
+    """Read Flink's TUMBLE(TABLE t, DESCRIPTOR(ts), size) and HOP(TABLE t, DESCRIPTOR(ts), slide, size)."""
+    name, arguments = call_name(call), call.expressions
+    if name in _UNSUPPORTED:
+        raise trouble(call, f"{call.name} is not supported; {SUPPORTED}")
+    lengths = {"tumble": 1, "hop": 2}[name]
+    if (
+        len(arguments) not in (2 + lengths, 3 + lengths)
+        or not isinstance(arguments[0], exp.Table)
+        or call_name(arguments[1]) != "descriptor"
+        or len(arguments[1].expressions) != 1
+    ):
+        form = "slide, size" if name == "hop" else "size"
+        raise trouble(call, f"{call.name} is written {call.name}(TABLE t, DESCRIPTOR(ts), {form}[, offset])")
+    read = [_interval(argument) for argument in arguments[2:]]
+    slide, size = read[0], read[lengths - 1]
+    try:
+        window = Window(range=size, slide=slide, offset=read[lengths] if len(read) > lengths else 0)
+    except WindowError as mistake:
+        raise trouble(call, str(mistake)) from None
+    return arguments[0], arguments[1].expressions[0], window
+
+
+def _is_time(argument: exp.Expr) -> bool:
+    return not isinstance(argument, exp.Alias | exp.Literal) and call_name(argument) not in WINDOW_CALLS
+
+
+def _spark_window(call: exp.Anonymous, arguments: list[exp.Expr]) -> Window:
+    if not 2 <= len(arguments) <= 4:
+        raise trouble(call, "window() is written window(ts, '20 minutes'[, slide[, start]])")
+    lengths = [_spelled(argument) for argument in arguments[1:]]
+    size = lengths[0]
+    return Window(
+        range=size, slide=lengths[1] if len(lengths) > 1 else size, offset=lengths[2] if len(lengths) > 2 else 0
+    )
+
+
+def _one_of_several(argument: exp.Expr) -> Iterator[Window]:
+    """Read one entry of WINDOWS(...): text, Azure's Window(id, window), or a window without an id."""
+    name = ""
+    if isinstance(argument, exp.Alias):
+        name, argument = argument.alias, argument.this
+    if isinstance(argument, exp.Literal) and argument.is_string:
+        yield _window_of_text(argument, name)
+        return
+    if call_name(argument) == "window":
+        if len(argument.expressions) != 2 or not argument.expressions[0].is_string:
+            raise trouble(argument, "Window is written Window('id', TumblingWindow(minute, 20))")
+        name, argument = argument.expressions[0].this, argument.expressions[1]
+    if not isinstance(argument, exp.Anonymous) or call_name(argument) not in WINDOW_CALLS:
+        raise trouble(argument, f"{sql_of(argument)} is not a window; {SUPPORTED}")
+    if call_name(argument) in _UNSUPPORTED:
+        raise trouble(argument, f"{argument.name} is not supported; {SUPPORTED}")
+    plain = _azure_window(argument)
+    yield Window(plain.range, plain.slide, plain.offset, name)
+
+
+def _window_of_text(argument: exp.Literal, name: str) -> Window:
+    """Read '1 hour SLIDE 10 minutes OFFSET 5 minutes'."""
+    parts: dict[str, list[str]] = {"RANGE": []}
+    part = "RANGE"
+    for word in argument.this.split():
+        if word.upper() in ("SLIDE", "OFFSET"):
+            part = word.upper()
+            if part in parts:
+                raise trouble(argument, f"the window {argument.this!r} has {part} twice")
+            parts[part] = []
+        else:
+            parts[part].append(word)
+    lengths = {part: duration(" ".join(words)) for part, words in parts.items()}
+    size = lengths["RANGE"]
+    return Window(range=size, slide=lengths.get("SLIDE", size), offset=lengths.get("OFFSET", 0), name=name)
+
+
+def _azure_window(call: exp.Anonymous) -> Window:
+    """Read TumblingWindow and HoppingWindow, with a unit first or with Duration(), Hop() and Offset()."""
+    hops = call_name(call) == "hoppingwindow"
+    wanted = ("duration", "hop") if hops else ("duration",)
+    arguments = list(call.expressions)
+    offset = _azure_length(arguments.pop()) if arguments and call_name(arguments[-1]) == "offset" else 0
+    if arguments and isinstance(arguments[0], exp.Column):
+        unit = _unit(arguments[0])
+        numbers = [_whole(argument) * unit for argument in arguments[1:]]
+        if len(numbers) == len(wanted) + 1 and not offset:
+            offset = numbers.pop()
+    else:
+        for argument, name in zip(arguments, wanted, strict=False):
+            if call_name(argument) != name:
+                raise trouble(
+                    argument, f"{sql_of(argument)} stands where {name.capitalize()}(unit, number) is expected"
+                )
+        numbers = [_azure_length(argument) for argument in arguments]
+    if len(numbers) != len(wanted):
+        form = "unit, size, hop" if hops else "unit, size"
+        raise trouble(call, f"{call.name} is written {call.name}({form}[, offset]) or with Duration(...) and Hop(...)")
+    return Window(range=numbers[0], slide=numbers[-1], offset=offset)
+
+
+def _azure_length(call: exp.Expr) -> int:
+    if not isinstance(call, exp.Anonymous) or len(call.expressions) != 2:
+        raise trouble(call, f"{sql_of(call)} is not a length; write it such as Duration(minute, 20)")
+    unit, number = call.expressions
+    return _unit(unit) * _whole(number)
+
+
+def _unit(node: exp.Expr) -> int:
+    if node.name.lower() not in UNITS:
+        raise trouble(node, f"{sql_of(node)} is not a unit of time; allowed are {', '.join(_AZURE_UNITS)}")
+    return UNITS[node.name.lower()]
+
+
+def _whole(node: exp.Expr) -> int:
+    if isinstance(node, exp.Neg):
+        return -_whole(node.this)
+    if not isinstance(node, exp.Literal) or not node.is_int:
+        raise trouble(node, f"{sql_of(node)} is not a whole number")
+    return int(node.this)
+
+
+def _spelled(node: exp.Expr) -> int:
+    """Read a length that is text, as in Spark, or an INTERVAL."""
+    if isinstance(node, exp.Interval):
+        return _interval(node)
+    if not isinstance(node, exp.Literal) or not node.is_string:
+        raise trouble(node, f"{sql_of(node)} is not a length of time; write it such as '20 minutes'")
+    return duration(node.this.removeprefix("interval ").removeprefix("INTERVAL "))
+
+
+def _interval(node: exp.Expr) -> int:
+    if not isinstance(node, exp.Interval) or node.this is None or not isinstance(node.unit, exp.Var | None):
+        raise trouble(node, f"{sql_of(node)} is not a length of time; write it such as INTERVAL '20' MINUTES")
+    try:
+        return duration(f"{node.this.name} {node.unit.name if node.unit else ''}".strip())
+    except WindowError as mistake:
+        raise trouble(node, str(mistake)) from None
