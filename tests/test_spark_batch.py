@@ -492,3 +492,16 @@ def test_analyze_says_when_there_is_nothing(spark):
     events = spark.range(0).selectExpr("timestamp_micros(id) AS ts")
     with pytest.raises(QueryError, match="no event with a time"):
         analyze(events, time="ts")
+
+
+def test_first_goes_by_event_time_beside_a_function_that_cannot_be_shared(spark):
+    rows = [(second, (second * 37) % 100) for second in range(99, -1, -1)]
+    events = spark.createDataFrame(rows, "s bigint, v bigint").selectExpr("timestamp_seconds(s) AS ts", "v")
+    query = Query(
+        time="ts", windows=[tumbling("50s"), tumbling("100s")], aggregates=["first(v)", "last(v)", "median(v)"]
+    )
+    found = {(row[0], row[1].timestamp()): row[3:5] for row in optimize(query).run(events).collect()}
+    assert {key[0]: tuple(value) for key, value in found.items() if key[1] == 0} == {
+        "50 seconds": (0, 13),
+        "1 minute 40 seconds": (0, 63),
+    }

@@ -84,6 +84,16 @@ class Aggregate:
         """Say how the aggregate may be shared; distinct values cannot be merged in bounded space."""
         return Kind.HOLISTIC if self.distinct else self.function.kind
 
+    def direct(self, *, time: str) -> str:
+        """Return the aggregate as one call over events; first and last go by event time, which Spark's own do not.
+
+        >>> Aggregate.read("first(v) FILTER (WHERE ok)").direct(time="ts")
+        'min_by(v, ts) FILTER(WHERE ok)'
+        """
+        if self.function.name in ("first", "last") and not self.distinct:
+            return next(state.lift for state in self.states(time=time) if state.name == "value")
+        return self.sql
+
     def states(self, *, time: str) -> tuple[State, ...]:
         """List the partial states with the arguments and the filter put into their lifts; none if it is holistic.
 

@@ -94,7 +94,7 @@ def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
         states = _typed_states(aggregate, field.dataType, types, events, f"`{prefix}t`")
         shared = shared and states is not None
         lower = "" if states is None else layout.add(aggregate, states, _typed_lower(aggregate, field.dataType, types))
-        columns.append(ResultColumn(field.name, field.dataType, lower, aggregate.sql))
+        columns.append(ResultColumn(field.name, field.dataType, lower, aggregate.direct(time=f"`{prefix}t`")))
     return Types(keys, time, tuple(columns), layout.states, shared)
 
 

@@ -16,23 +16,27 @@ FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "jso
 def register(spark: SparkSession, name: str, place: str) -> None:
     """Make a file, a folder or a table of the catalog known under a name."""
     try:
-        if spark.catalog.tableExists(place):
-            frame = spark.table(place)
-        else:
+        if _is_file(place):
             reader = spark.read.option("header", True).option("inferSchema", True)
             frame = reader.format(_format(place)).load(place)
+        else:
+            frame = spark.table(place)
         frame.createOrReplaceTempView(_quoted(name))
     except AnalysisException as mistake:
         raise OptionError(f"input {name}={place} cannot be read: {first_sentence(mistake)}") from None
 
 
 def write(result: DataFrame, place: str) -> None:
-    """Write a result as the ending of its name says; a name without an ending is a table of the catalog."""
+    """Write a result as the ending of its name says; any other name is a table of the catalog."""
     writer = result.write.mode("overwrite")
-    if Path(place).suffix or "/" in place:
+    if _is_file(place):
         writer.option("header", True).format(_format(place)).save(place)
     else:
         writer.saveAsTable(place)
+
+
+def _is_file(place: str) -> bool:
+    return "/" in place or Path(place).suffix.lower() in FORMATS or Path(place).exists()
 
 
 def _format(place: str) -> str:

@@ -23,7 +23,6 @@ FLAT_FEEDS = 256
 ALWAYS = 2**62
 """A reach that no row exceeds."""
 DIALECTS = ("spark", "duckdb", "flink")
-NODE, START, TIME = "fw_node", "fw_start", "fw_time"
 _SKETCHES = {"approx_percentile", "approx_count_distinct"}
 
 
@@ -70,21 +69,23 @@ class _Writer:
         self.plan = plan if self.shared else plan.naive()
         self.query = plan.query
         self.levels = compile_levels(self.plan).levels
-        self.prefix = _free_prefix(plan)
-        columns = StateColumns("fw_s")
+        self.prefix = _free(("level_", "computed", "result"), f"{self.query.source} {_unbraced(self.query.outer)}")
+        own = _free(("fw_",), " ".join((*self.query.keys, *self.query.aggregates, self.query.where, self.query.time)))
+        self.own = f"{own}fw_"
+        self.node, self.start, self.time = (f"{self.own}{name}" for name in ("node", "start", "time"))
+        columns = StateColumns(f"{self.own}s")
         if self.shared:
-            self.values = [
-                columns.add(aggregate, _untyped(aggregate), aggregate.function.lower) for aggregate in aggregates
-            ]
+            self.values = [columns.add(each, _untyped(each, self.time), each.function.lower) for each in aggregates]
             self.states = columns.states
         else:
-            self.states = tuple(State(f"fw_v{n}", aggregate.sql, "") for n, aggregate in enumerate(aggregates))
+            direct = [aggregate.direct(time=self.time) for aggregate in aggregates]
+            self.states = tuple(State(f"{self.own}v{number}", text, "") for number, text in enumerate(direct))
             self.values = [f"`{state.name}`" for state in self.states]
 
     def text(self) -> str:
         """Write it all, with a comment for each step."""
         steps = [
-            (f"level_{number}", self._level(number), self._describe(number))
+            (self._name(number), self._level(number), self._describe(number))
             for number in range(1, len(self.levels) + 1)
         ]
         shown = self._shown()
@@ -124,7 +125,8 @@ class _Writer:
         return tree.sql(dialect=self.dialect, pretty=True, normalize_functions=False, comments=False)
 
     def _read(self, text: str) -> exp.Expr:
-        return sqlglot.parse_one(text, read=self.reads)
+        tree = sqlglot.parse_one(text, read=self.reads)
+        return tree.transform(_with_nulls) if self.dialect == "duckdb" else tree
 
     def _floor(self, begin: str, slide: str, offset: str = "0") -> str:
         """Write the greatest of offset + k * slide that is not after a time."""
@@ -137,7 +139,7 @@ class _Writer:
         level = self.levels[number - 1]
         first = number == 1
         keys = [self._key(place, first) for place in range(len(self.query.parsed_keys))]
-        begin = TIME if first else START
+        begin = self.time if first else self.start
         flat = sum(feed.steps for feed in level.feeds) <= FLAT_FEEDS
         entries = [(feed, step) for feed in level.feeds for step in range(feed.steps if flat else 1)]
         alone = len(entries) == 1
@@ -147,23 +149,23 @@ class _Writer:
             reach = "" if feed.reach is None else f"{begin} - ({start}) <= {feed.reach}"
         else:
             table = _feeds(entries)
-            start = self._floor(begin, "fw_slide", "fw_offset" if "fw_offset" in table else "0")
-            start += " - fw_back" if "fw_back" in table else ""
-            start += "" if flat else " - fw_step * fw_slide"
-            node = "fw_to"
-            reach = f"{begin} - ({start}) <= fw_reach" if "fw_reach" in table else ""
-        select = exp.Select(expressions=[*keys, self._named(node, NODE), self._named(start, START)])
+            start = self._floor(begin, f"{self.own}slide", f"{self.own}offset" if "offset" in table else "0")
+            start += f" - {self.own}back" if "back" in table else ""
+            start += "" if flat else f" - {self.own}step * {self.own}slide"
+            node = f"{self.own}to"
+            reach = f"{begin} - ({start}) <= {self.own}reach" if "reach" in table else ""
+        select = exp.Select(expressions=[*keys, self._named(node, self.node), self._named(start, self.start)])
         for state in self.states:
             select.append("expressions", self._named(state.lift if first else state.combine, state.name))
         select.set("from_", exp.From(this=self._events() if first else exp.to_table(self._name(number - 1))))
         if not alone:
-            values = _values(list(zip(*table.values(), strict=True)), "feeds", tuple(table))
-            on = self._read(f"{NODE} = fw_from") if "fw_from" in table else None
+            values = _values(list(zip(*table.values(), strict=True)), "feeds", [f"{self.own}{name}" for name in table])
+            on = self._read(f"{self.node} = {self.own}from") if "from" in table else None
             select.append("joins", exp.Join(this=values, on=on, kind=None if on else "CROSS"))
         if not flat:
             most = max(feed.steps for feed in level.feeds)
-            steps = self._read(f"SELECT 1 FROM range({most}) AS fw_steps_table(fw_step)").args["from_"].this
-            select.append("joins", exp.Join(this=steps, on=self._read("fw_step < fw_steps")))
+            steps = self._read(f"SELECT 1 FROM range({most}) AS steps({self.own}step)").args["from_"].this
+            select.append("joins", exp.Join(this=steps, on=self._read(f"{self.own}step < {self.own}steps")))
         if reach:
             select = select.where(self._read(reach), copy=False)
         groups = [place + 1 for place in range(len(keys))] + [len(keys) + (2 if alone else 1)]
@@ -182,7 +184,7 @@ class _Writer:
         """Return the events that count, with their time in microseconds."""
         time = self.query.parsed_time.sql
         micros = f"epoch_us({time})" if self.dialect == "duckdb" else f"unix_micros(CAST({time} AS TIMESTAMP))"
-        events = exp.select("*").select(self._named(micros, TIME))
+        events = exp.select("*").select(self._named(micros, self.time))
         source = self._read(f"SELECT * FROM {self.query.source or 'events'}").args["from_"].this
         if isinstance(source, exp.Subquery) and not source.alias:
             source = exp.alias_(source, "source", table=True)
@@ -198,15 +200,15 @@ class _Writer:
             (place, node.window.range, name) for place, node in enumerate(self.plan.nodes) for name in node.shown_as
         ]
         select = exp.Select(expressions=[self._key(place, first=False) for place in range(len(self.query.parsed_keys))])
-        for text, name in (("fw_name", "window_id"), (f"{stamp}({START})", "window_start")):
+        for text, name in ((f"{self.own}name", "window_id"), (f"{stamp}({self.start})", "window_start")):
             select.append("expressions", self._named(text, name))
-        select.append("expressions", self._named(f"{stamp}({START} + fw_range)", "window_end"))
+        select.append("expressions", self._named(f"{stamp}({self.start} + {self.own}range)", "window_end"))
         for aggregate, value in zip(self.query.parsed_aggregates, self.values, strict=True):
             shown = exp.alias_(self._read(value), exp.to_identifier(aggregate.name, quoted=True))
             select.append("expressions", shown)
         select.set("from_", exp.From(this=exp.to_table(self._name(len(self.levels)))))
-        names = _values(rows, "names", ("fw_shown", "fw_range", "fw_name"))
-        select.append("joins", exp.Join(this=names, on=self._read(f"{NODE} = fw_shown")))
+        names = _values(rows, "names", [f"{self.own}{name}" for name in ("shown", "range", "name")])
+        select.append("joins", exp.Join(this=names, on=self._read(f"{self.node} = {self.own}shown")))
         return select
 
     def _finished(self) -> exp.Select:
@@ -219,32 +221,39 @@ class _Writer:
         return select.where(self._read(self.query.having), copy=False) if self.query.having else select
 
 
+def _with_nulls(node: exp.Expr) -> exp.Expr:
+    """Call min_by and max_by so that DuckDB, which passes over null values, takes them as Spark does."""
+    if isinstance(node, exp.ArgMin | exp.ArgMax):
+        name = "arg_min_null" if isinstance(node, exp.ArgMin) else "arg_max_null"
+        return exp.Anonymous(this=name, expressions=[node.this, node.expression])
+    return node
+
+
 def _feeds(entries: Sequence[tuple[Feed, int]]) -> dict[str, list[int]]:
     """Return the table of feeds by columns; those that say nothing are left out."""
     table = {
-        "fw_from": [feed.source for feed, _ in entries],
-        "fw_to": [feed.target for feed, _ in entries],
-        "fw_slide": [feed.slide for feed, _ in entries],
-        "fw_offset": [feed.offset for feed, _ in entries],
-        "fw_back": [step * feed.slide for feed, step in entries],
-        "fw_steps": [feed.steps for feed, _ in entries],
-        "fw_reach": [ALWAYS if feed.reach is None else feed.reach for feed, _ in entries],
+        "from": [feed.source for feed, _ in entries],
+        "to": [feed.target for feed, _ in entries],
+        "slide": [feed.slide for feed, _ in entries],
+        "offset": [feed.offset for feed, _ in entries],
+        "back": [step * feed.slide for feed, step in entries],
+        "steps": [feed.steps for feed, _ in entries],
+        "reach": [ALWAYS if feed.reach is None else feed.reach for feed, _ in entries],
     }
     needed = {
-        "fw_from": len(set(table["fw_from"])) > 1,
-        "fw_offset": any(table["fw_offset"]),
-        "fw_back": any(table["fw_back"]),
-        "fw_steps": len(entries) < sum(feed.steps for feed, _ in entries) and not any(table["fw_back"]),
-        "fw_reach": any(feed.reach is not None for feed, _ in entries),
+        "from": len(set(table["from"])) > 1,
+        "offset": any(table["offset"]),
+        "back": any(table["back"]),
+        "steps": len(entries) < sum(feed.steps for feed, _ in entries) and not any(table["back"]),
+        "reach": any(feed.reach is not None for feed, _ in entries),
     }
     return {name: column for name, column in table.items() if needed.get(name, True)}
 
 
-def _free_prefix(plan: Plan) -> str:
-    """Return what keeps the names of steps apart from the tables of the query."""
-    text = f"{plan.query.source} {plan.query.outer.replace('{result}', '')}".lower()
+def _free(names: Sequence[str], text: str) -> str:
+    """Return what keeps names of ours apart from those in a text."""
     prefix = ""
-    while any(f"{prefix}{name}" in text for name in ("level_", "computed", "result")):
+    while any(f"{prefix}{name}" in text.lower() for name in names):
         prefix += "fw_"
     return prefix
 
@@ -256,9 +265,9 @@ def _unshared(aggregate: Aggregate, dialect: str) -> bool:
     return dialect != "spark" and aggregate.function.name in _SKETCHES
 
 
-def _untyped(aggregate: Aggregate) -> Iterable[State]:
+def _untyped(aggregate: Aggregate, time: str) -> Iterable[State]:
     """Return an aggregate's states in a form that suits every type."""
-    for state in aggregate.states(time=TIME):
+    for state in aggregate.states(time=time):
         if aggregate.function.name == "approx_count_distinct":
             call = f"CAST({aggregate.arguments[0]} AS STRING)"
             condition = f" FILTER (WHERE {aggregate.filter})" if aggregate.filter else ""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from factor_windows.errors import OptionError, QueryError, SqlError
@@ -55,6 +55,10 @@ def read(text: str, *, dialect: str | None = None, time: str | None = None) -> t
         name = dialect or recognized(tokens)
         _check_depth(DIALECTS[name]().tokenize(text))
         trees = [tree for tree in sqlglot.parse(text, read=DIALECTS[name]) if tree is not None]
+    except TokenError as mistake:
+        line, _, column = str(mistake.__cause__ or mistake).rpartition(" from ")[2].partition(":")
+        place = f"line {line}, column {column}" if line.isdigit() and column.isdigit() else "line 1, column 1"
+        raise SqlError(f"{place}: this is not valid SQL; is a quote or a comment not closed?") from None
     except SqlglotError as mistake:
         details = getattr(mistake, "errors", None)
         first = details[0] if details else {}

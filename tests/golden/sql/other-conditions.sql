@@ -1,0 +1,84 @@
+WITH
+-- 10 minutes: from events
+level_1 AS (
+  SELECT
+    k AS `k`,
+    0 AS fw_node,
+    fw_time - pmod(fw_time, 600000000) AS fw_start,
+    min(v) FILTER(WHERE
+      a > 1) AS fw_s0,
+    max(v) FILTER(WHERE
+      b) AS fw_s1,
+    count(*) FILTER(WHERE
+      a > 1) AS fw_s2,
+    count(*) FILTER(WHERE
+      b) AS fw_s3
+  FROM (
+    SELECT
+      *,
+      unix_micros(CAST(ts AS TIMESTAMP)) AS fw_time
+    FROM r
+    WHERE
+      NOT ts IS NULL AND (
+        (
+          a > 1
+        ) OR (
+          b
+        )
+      )
+  ) AS events
+  GROUP BY
+    1,
+    3
+),
+-- 20 minutes: from level_1
+level_2 AS (
+  SELECT
+    `k`,
+    fw_to AS fw_node,
+    fw_start - pmod(fw_start, fw_slide) AS fw_start,
+    min(`fw_s0`) AS fw_s0,
+    max(`fw_s1`) AS fw_s1,
+    sum(`fw_s2`) AS fw_s2,
+    sum(`fw_s3`) AS fw_s3
+  FROM level_1
+  CROSS JOIN VALUES
+    (0, 1),
+    (1, 1200000000) AS feeds(fw_to, fw_slide)
+  GROUP BY
+    1,
+    2,
+    3
+),
+-- every window under its name
+computed AS (
+  SELECT
+    `k`,
+    fw_name AS window_id,
+    timestamp_micros(fw_start) AS window_start,
+    timestamp_micros(fw_start + fw_range) AS window_end,
+    `fw_s0` AS `x`,
+    `fw_s1` AS `value_1`,
+    `fw_s2` AS `value_2`,
+    `fw_s3` AS `value_3`
+  FROM level_2
+  JOIN VALUES
+    (0, 600000000, '10 minutes'),
+    (1, 1200000000, '20 minutes') AS names(fw_shown, fw_range, fw_name)
+    ON fw_node = fw_shown
+)
+SELECT
+  `k` AS `k`,
+  CASE window_id WHEN '10 minutes' THEN `x` WHEN '20 minutes' THEN `value_1` END AS `x`
+FROM computed
+WHERE
+  CASE window_id
+    WHEN '10 minutes'
+    THEN (
+      `value_2` > 0
+    )
+    WHEN '20 minutes'
+    THEN (
+      `value_3` > 0
+    )
+  END

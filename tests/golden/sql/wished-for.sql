@@ -1,0 +1,71 @@
+WITH
+-- 10 minutes (hidden): from events
+level_1 AS (
+  SELECT
+    device AS `device`,
+    0 AS fw_node,
+    fw_time - pmod(fw_time, 600000000) AS fw_start,
+    max(t) AS fw_s0,
+    min(t) AS fw_s1,
+    count(*) AS fw_s2
+  FROM (
+    SELECT
+      *,
+      unix_micros(CAST(ts AS TIMESTAMP)) AS fw_time
+    FROM r
+    WHERE
+      NOT ts IS NULL
+  ) AS events
+  GROUP BY
+    1,
+    3
+),
+-- 20 minutes, hourly: from level_1
+level_2 AS (
+  SELECT
+    `device`,
+    fw_to AS fw_node,
+    fw_start - pmod(fw_start, fw_slide) - fw_back AS fw_start,
+    max(`fw_s0`) AS fw_s0,
+    min(`fw_s1`) AS fw_s1,
+    sum(`fw_s2`) AS fw_s2
+  FROM level_1
+  CROSS JOIN VALUES
+    (1, 1200000000, 0),
+    (2, 600000000, 0),
+    (2, 600000000, 600000000),
+    (2, 600000000, 1200000000),
+    (2, 600000000, 1800000000),
+    (2, 600000000, 2400000000),
+    (2, 600000000, 3000000000) AS feeds(fw_to, fw_slide, fw_back)
+  GROUP BY
+    1,
+    2,
+    3
+),
+-- every window under its name
+computed AS (
+  SELECT
+    `device`,
+    fw_name AS window_id,
+    timestamp_micros(fw_start) AS window_start,
+    timestamp_micros(fw_start + fw_range) AS window_end,
+    `fw_s0` AS `value_0`,
+    `fw_s1` AS `value_1`,
+    `fw_s2` AS `value_2`
+  FROM level_2
+  JOIN VALUES
+    (1, 1200000000, '20 minutes'),
+    (2, 3600000000, 'hourly') AS names(fw_shown, fw_range, fw_name)
+    ON fw_node = fw_shown
+)
+SELECT
+  `device` AS `device`,
+  window_id AS `window_id`,
+  window_start AS `window_start`,
+  `value_0` - `value_1` AS `spread`
+FROM computed
+WHERE
+  (
+    `value_2` > 2
+  )

@@ -1,0 +1,45 @@
+"""Plans run through Spark Connect too: only the public API of PySpark is used."""
+
+import subprocess
+import sys
+
+SCRIPT = """
+import datetime
+from pyspark.sql import SparkSession
+import factor_windows as fw
+spark = (
+    SparkSession.builder.remote("local[2]")
+    .config("spark.sql.session.timeZone", "UTC").config("spark.sql.shuffle.partitions", "2")
+    .config("spark.ui.enabled", "false").getOrCreate()
+)
+assert "connect" in type(spark).__module__, type(spark)
+events = spark.range(600).selectExpr(
+    "timestamp_seconds(id * 10 - 900) AS ts", "id % 3 AS k", "CAST(id * 7 % 31 AS double) AS v", "id % 5 AS n")
+windows = [fw.tumbling("20m"), fw.tumbling("30m"), fw.hopping("1h", "10m", name="hourly")]
+aggregates = ["min(v)", "avg(v) AS mean", "stddev(v) AS s", "count(*) FILTER (WHERE n > 1) AS c", "first(v) AS f",
+              "approx_count_distinct(n) AS d", "approx_percentile(v, 0.5) AS p"]
+query = fw.Query(time="ts", keys=["k"], windows=windows, aggregates=aggregates[:5])
+from factor_windows.spark.naive import naive
+from factor_windows.spark.compare import differing_rows
+query_of_first = fw.Query(time="ts", keys=["k"], windows=windows, aggregates=aggregates[:4])
+assert differing_rows(fw.optimize(query_of_first).run(events), naive(query_of_first, events)) == 0
+assert fw.aggregate(events, time="ts", keys=["k"], windows=windows, aggregates=aggregates).count() > 0
+assert fw.aggregate(events, time="ts", windows=windows, aggregates=["median(v)"]).count() > 0
+assert fw.analyze(events, time="ts", keys=["k"], sample=1).keys == 3
+events.createOrReplaceTempView("events")
+text = "SELECT k, window.end AS e, max(v) AS m FROM events GROUP BY k, window(ts, '20 minutes') ORDER BY e, k"
+assert [tuple(row) for row in fw.sql(spark, text).collect()] == [tuple(row) for row in spark.sql(text).collect()]
+try:
+    fw.aggregate(events, time="nope", windows=windows, aggregates=["min(v)"])
+except fw.QueryError as mistake:
+    print(mistake)
+spark.stop()
+print("equal")
+"""
+
+
+def test_a_plan_runs_through_spark_connect():
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines()[-1] == "equal"
+    assert "nope" in done.stdout.splitlines()[0]
