@@ -259,6 +259,11 @@ BAD = {
         "SELECT max(v) FROM TABLE(TUMBLE(TABLE r, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY window_start",
         "both window_start and window_end",
     ),
+    "windows over windows": (
+        "SELECT max(m) FROM (SELECT window.end AS ts, max(v) AS m FROM r GROUP BY window(ts, '1 minute')) "
+        "GROUP BY window(ts, '1 hour')",
+        "other windows",
+    ),
     "a column twice": ("SELECT k, k, max(v) FROM r GROUP BY k, window(ts, '1 hour')", "two columns"),
     "a quote that does not end": ("SELECT max(v) FROM r GROUP BY window(ts, '1 hour)", "valid SQL"),
     "two INTO": (

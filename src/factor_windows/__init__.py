@@ -45,6 +45,7 @@ __all__ = [
     "parse",
     "sql",
     "tumbling",
+    "use_rocksdb",
 ]
 
 
@@ -74,3 +75,10 @@ def sql(spark: SparkSession, text: str, *, dialect: str | None = None, time: str
     from factor_windows.spark.statement import sql as run
 
     return run(spark, text, dialect=dialect, time=time)
+
+
+def use_rocksdb(spark: SparkSession) -> None:
+    """Keep the state of a session's streams in RocksDB: recommended for many keys or long windows."""
+    from factor_windows.spark.stream import use_rocksdb as use
+
+    use(spark)

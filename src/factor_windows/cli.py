@@ -85,6 +85,7 @@ def explain(
     candidates: Annotated[bool, typer.Option(help="Show the factor windows that were looked at too.")] = False,
     svg: Annotated[Path | None, typer.Option(help="Write a picture of the plan to this file too.")] = None,
     physical: Annotated[bool, typer.Option(help="Show how the plan runs on Spark too.")] = False,
+    streaming: Annotated[bool, typer.Option(help="Show how the plan runs on a stream too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
     """Show the cheapest plan for a set of windows, and why."""
@@ -132,7 +133,7 @@ def explain(
             ]
         print(json.dumps(described, indent=2, ensure_ascii=False))
         return
-    print(plan.explain(physical=physical))
+    print(plan.explain(physical=physical, streaming=streaming))
     if candidates:
         print("\nfactor windows looked at\n" + "\n".join(f"  {place}" for place in considered(plan)))
     if operators:

@@ -14,7 +14,10 @@ from factor_windows.query import Query
 from factor_windows.window import Window
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
 Tree = Mapping[Node, Node | None]
 """Each node's parent; `None` is the raw events. What a search returns."""
@@ -127,11 +130,14 @@ class Plan:
         tree = {node.node: None for node in self.nodes if node.exposed}
         return Plan.of_tree(self.query, tree, search="none", cost_model=self.cost_model, status="heuristic")
 
-    def explain(self, *, physical: bool = False) -> str:
-        """Draw the tree as text: names, costs, what each node reads, the predicted gain; and how it runs on Spark."""
-        from factor_windows.explain.text import explain, explain_physical
+    def explain(self, *, physical: bool = False, streaming: bool = False) -> str:
+        """Draw the tree as text: names, costs, reads, the predicted gain; and how it runs on Spark or on a stream."""
+        from factor_windows.explain.text import explain, explain_physical, explain_streaming
 
-        return f"{explain(self)}\n\n{explain_physical(self)}" if physical else explain(self)
+        parts = [explain(self)]
+        parts += [explain_physical(self)] if physical else []
+        parts += [explain_streaming(self)] if streaming else []
+        return "\n\n".join(parts)
 
     def sql(self, *, dialect: str = "spark") -> str:
         """Write the plan as SQL that runs without this library, in the dialect of spark, duckdb or flink."""
@@ -139,11 +145,26 @@ class Plan:
 
         return emit(self, dialect=dialect)
 
-    def run(self, events: DataFrame) -> DataFrame:
-        """Compute the plan over a PySpark DataFrame of events."""
-        from factor_windows.spark.batch import run
+    def run(self, events: DataFrame, *, mode: str = "append", checkpoint: str | None = None) -> DataFrame:
+        """Compute the plan over a PySpark DataFrame of events, a batch or a stream.
 
-        return run(self, events)
+        For streams, `mode` is the output mode in which the result will be written: append, update or complete. Given
+        the `checkpoint` that it will be written with, a plan that does not fit the state there is refused.
+        """
+        from factor_windows.spark import batch, stream
+
+        if events.isStreaming:
+            return stream.run(self, events, mode=mode, checkpoint=checkpoint)
+        return batch.run(self, events)
+
+    def flush(self, events: DataFrame, stopped: StreamingQuery | datetime) -> DataFrame:
+        """Compute the windows that a stream had not closed when it stopped, from all its events read as a batch.
+
+        `stopped` is the streaming query, or its last watermark.
+        """
+        from factor_windows.spark.stream import flush
+
+        return flush(self, events, stopped)
 
 
 def _parents_first(tree: Tree) -> Iterator[Node]:

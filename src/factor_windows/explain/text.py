@@ -107,3 +107,37 @@ def explain_physical(plan: Plan) -> str:
                 times = f", each row into {feed.steps} instances" if feed.steps > 1 else ""
                 lines.append(f"    {target} from {source}{times}")
     return "\n".join(lines)
+
+
+def explain_streaming(plan: Plan) -> str:
+    """Say how a plan runs on a stream: its operators, their state, when results come out, what late events do."""
+    from factor_windows.levels import compile_levels
+
+    levels = compile_levels(plan).levels
+    count = len(levels)
+    chained = "one after the other" if count > 1 else "for all windows"
+    lines = ["on a stream, in append mode", f"  {count} stateful operator{'s' * (count > 1)}, {chained}"]
+    for number, level in enumerate(levels, start=1):
+        nodes = [plan.nodes[position] for position in level.nodes]
+        open_instances = sum(-(-node.window.range // node.window.slide) for node in nodes)
+        names = ", ".join(_name(node) for node in nodes)
+        lines.append(
+            f"  operator {number} keeps {names}: at least {open_instances:,} row{'s' * (open_instances > 1)} "
+            "for each key, and those of the watermark's delay"
+        )
+    first = [plan.nodes[position] for position in levels[0].nodes]
+    shortest = min(node.window.range for node in first)
+    late = (
+        f"  an event is late when the watermark has passed the end of its {readable(shortest)}: it is dropped, "
+        "for longer windows too"
+        if count > 1
+        else "  an event is late for a window whose end the watermark has passed: it is dropped there"
+    )
+    return "\n".join(
+        [
+            *lines,
+            "  a window comes out, once, when the watermark passes its end: the latest event time seen, less the delay",
+            late,
+            "  in update or complete mode one operator keeps all windows, each fed from the events",
+        ]
+    )

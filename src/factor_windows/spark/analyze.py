@@ -48,7 +48,7 @@ def analyze(events: DataFrame, *, time: str, keys: Sequence[str] = (), sample: f
     types = types_of(query, events, "__fw_")
     if sample < 1:
         events = events.sample(fraction=sample, seed=17)
-    micros = microseconds(query, types.time)
+    micros = microseconds(query.parsed_time.sql, types.time)
     columns = [F.expr(key.sql).alias(f"k{number}") for number, key in enumerate(query.parsed_keys)]
     seen = events.select(*columns, F.expr(micros).alias("t")).where(F.col("t").isNotNull())
     by_key = seen.groupBy(*(f"k{number}" for number in range(len(columns)))).agg(

@@ -199,9 +199,8 @@ def _has_function(events: DataFrame, name: str) -> bool:
     return bool(events.sparkSession.catalog.functionExists(name))
 
 
-def microseconds(query: Query, time: DataType) -> str:
-    """Return the time of an event as Spark's window() counts it: microseconds since 1970."""
-    sql = query.parsed_time.sql
+def microseconds(sql: str, time: DataType) -> str:
+    """Return a time as Spark's window() counts it: microseconds since 1970."""
     if isinstance(time, TimestampNTZType):
         # No function turns a time without a zone into a number without going through the session's zone.
         return (

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from factor_windows.errors import QueryError, SqlError
 from factor_windows.query import Query
 from factor_windows.search import optimize
-from factor_windows.spark.batch import finished
+from factor_windows.spark.chain import finished
 from factor_windows.spark.columns import first_sentence
 from factor_windows.spark.naive import naive
 from factor_windows.sql.parse import read

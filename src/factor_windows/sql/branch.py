@@ -219,6 +219,11 @@ class _Reader:
             own = {table.alias_or_name.lower(), table.name.lower()}
             bare = exp.Table(**{part: table.args.get(part) for part in ("this", "db", "catalog")})
             return sql_of(bare), where, lambda tree: _unqualified(tree, own)
+        for nested in self.select.find_all(exp.Select):
+            if nested is not self.select and windows_in(nested):
+                raise trouble(
+                    nested, "windows over the result of other windows are not supported; run them in two steps"
+                )
         columns: dict[str, exp.Column] = {}
         names: dict[str, str] = {}
         for tree in trees:

@@ -1,0 +1,104 @@
+"""What batch and streams share: hidden columns, the fan-out of a level, and the result as users expect it."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from factor_windows.levels import Level, Physical
+from factor_windows.plan import Plan
+from factor_windows.query import WINDOW_COLUMNS, Query
+from factor_windows.spark.columns import Types, microseconds, timestamp, types_of
+from factor_windows.spark.fan_out import Columns, FanOut, fan_out, looked_up
+
+
+class Chain:
+    """One run of a plan: the names of the hidden columns, and what Spark says about types.
+
+    Columns are written as SQL text. A call into Spark costs Python a millisecond or so, and an expression built piece
+    by piece takes hundreds of them.
+    """
+
+    physical: Physical
+
+    def __init__(self, plan: Plan, events: DataFrame) -> None:
+        prefix = _unused_prefix(events)
+        self.types: Types = types_of(plan.query, events, prefix)
+        self.plan = plan if self.types.shared else plan.naive()
+        self.query: Query = plan.query
+        self.keys = [f"{prefix}k{number}" for number in range(len(plan.query.parsed_keys))]
+        self.values = [f"{prefix}v{number}" for number in range(len(plan.query.parsed_aggregates))]
+        self.time, self.start, self.node = f"{prefix}t", f"{prefix}start", f"{prefix}node"
+        self.feed, self.step, self.chunk = f"{prefix}feed", f"{prefix}step", f"{prefix}chunk"
+        self.window = f"{prefix}window"
+
+    def prepared(self, events: DataFrame) -> DataFrame:
+        """Add the keys and the time in microseconds; events without a time fall out, as with Spark's window()."""
+        query = self.query
+        keys = {name: F.expr(key.sql) for name, key in zip(self.keys, query.parsed_keys, strict=True)}
+        # A time that cannot be null spares Spark the null checks that it would otherwise add to every level.
+        time = F.expr(f"coalesce({microseconds(query.parsed_time.sql, self.types.time)}, 0L)")
+        known = events.where(f"({query.parsed_time.sql}) IS NOT NULL")
+        if query.where:
+            known = known.where(query.where)
+        return known.withColumns({**keys, self.time: time})
+
+    def first_aggregates(self) -> dict[str, str]:
+        """Lift events to states, or, if some aggregate cannot be shared, compute the user's own in the one level."""
+        if self.types.shared:
+            return {state.name: state.lift for state in self.types.states}
+        return {name: result.direct for name, result in zip(self.values, self.types.results, strict=True)}
+
+    def combines(self) -> dict[str, str]:
+        """Merge the states of the level above."""
+        return {state.name: state.combine for state in self.types.states}
+
+    def fanned_out(self, rows: DataFrame, level: Level, begin: str) -> tuple[DataFrame, FanOut]:
+        """Give each row once to every instance that it may feed."""
+        fan = fan_out(level, Columns(begin, self.node, self.feed, self.step))
+        if fan.feeds:
+            rows = rows.selectExpr("*", f"explode({fan.feeds}) AS {self.feed}")
+        if fan.steps:
+            rows = rows.selectExpr("*", f"explode({fan.steps}) AS {self.step}")
+        return rows, fan
+
+    def end(self, start: str, node: str) -> str:
+        """Return the end of the instance of a node that starts then."""
+        return f"{start} + {looked_up([node.window.range for node in self.plan.nodes], node, 'bigint')}"
+
+    def shown(self, rows: DataFrame) -> DataFrame:
+        """Lower the states, name the windows, and give columns their names and types."""
+        names = [node.shown_as or ("",) for node in self.plan.nodes]
+        if all(len(several) == 1 for several in names):
+            window_id = F.element_at(F.lit([name for [name] in names]), F.expr(f"{self.node} + 1"))
+        else:
+            every = F.element_at(F.array(*(F.lit(list(several)) for several in names)), F.expr(f"{self.node} + 1"))
+            rows = rows.withColumn(self.feed, F.explode(every))
+            window_id = F.col(self.feed)
+        micros = (self.start, self.end(self.start, self.node))
+        window = (window_id, *(F.expr(timestamp(each, self.types.time)) for each in micros))
+        values = [
+            F.expr(result.lower).cast(result.type) if self.types.shared else F.col(value)
+            for value, result in zip(self.values, self.types.results, strict=True)
+        ]
+        columns = [*(F.col(key) for key in self.keys), *window, *values]
+        labels = [*self.types.keys, *WINDOW_COLUMNS, *(result.name for result in self.types.results)]
+        return finished(
+            self.query, rows.select(*(column.alias(name) for column, name in zip(columns, labels, strict=True)))
+        )
+
+
+def finished(query: Query, result: DataFrame) -> DataFrame:
+    """Do what the query does after its aggregates."""
+    if query.having:
+        result = result.where(query.having)
+    if query.output:
+        result = result.select(*(F.expr(column.sql).alias(column.name) for column in query.parsed_output))
+    return result.sparkSession.sql(query.outer, result=result) if query.outer else result
+
+
+def _unused_prefix(events: DataFrame) -> str:
+    prefix = "__fw_"
+    while any(column.startswith(prefix) for column in events.columns):
+        prefix += "_"
+    return prefix

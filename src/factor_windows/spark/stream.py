@@ -1,0 +1,116 @@
+"""A plan on a stream: the same levels, each a stateful aggregation; one chain, never a union of chains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from factor_windows.errors import OptionError, QueryError
+from factor_windows.levels import Level, compile_levels
+from factor_windows.plan import Plan
+from factor_windows.spark import batch
+from factor_windows.spark.chain import Chain, finished
+from factor_windows.spark.checkpoint import remember
+from factor_windows.spark.columns import microseconds, timestamp
+
+WATERMARK = "spark.watermarkDelayMs"
+"""Where Spark notes on a column that it is the event time of a stream; `withWatermark` sets it."""
+EVENT_TIME = {WATERMARK: 0, "spark.timeWindow": True}
+"""What tells Spark that a window made by a fan-out carries event time on, as its own window() would."""
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+MODES = ("append", "update", "complete")
+
+
+def run(plan: Plan, events: DataFrame, *, mode: str = "append", checkpoint: str | None = None) -> DataFrame:
+    """Compute a plan over a stream; `mode` is the output mode in which the result will be written."""
+    if mode not in MODES:
+        raise OptionError(f"mode {mode!r} is unknown; allowed are {', '.join(MODES)}")
+    if mode == "append":
+        _check_watermark(plan, events)
+    else:
+        # Spark chains stateful operators in append mode only: one scan feeds all windows, and one operator keeps them.
+        plan = plan.naive()
+    chain = _Stream(plan, events)
+    if checkpoint is not None:
+        remember(events.sparkSession, checkpoint, chain, mode=mode)
+    return chain.result(events)
+
+
+def flush(plan: Plan, events: DataFrame, stopped: StreamingQuery | datetime) -> DataFrame:
+    """Compute, over a bounded stream's events read as a batch, the windows that it had not closed when it stopped."""
+    if events.isStreaming:
+        raise OptionError("flush takes the events as a batch; read the stream's source with spark.read")
+    watermark = stopped if isinstance(stopped, datetime) else _watermark(stopped)
+    bare = replace(plan, query=replace(plan.query, having="", output=(), outer=""))
+    longest = max(node.window.range for node in plan.nodes)
+    if watermark is not None:
+        edge = f"timestamp_micros({round(watermark.timestamp() * 1_000_000)})"
+        since = f"{edge} - make_dt_interval(0, 0, 0, {longest / 1e6:.6f})"
+        events = events.where(f"CAST({plan.query.parsed_time.sql} AS TIMESTAMP) >= {since}")
+    result = batch.run(bare, events)
+    if watermark is not None:
+        result = result.where(f"CAST(window_end AS TIMESTAMP) > {edge}")
+    return finished(plan.query, result)
+
+
+def _watermark(query: StreamingQuery) -> datetime | None:
+    progress = query.lastProgress
+    found = progress["eventTime"].get("watermark") if progress else None
+    return datetime.fromisoformat(found) if found else None
+
+
+def use_rocksdb(spark: SparkSession) -> None:
+    """Keep the state of streams in RocksDB, outside the JVM's memory: recommended for many keys or long windows."""
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+
+
+def _check_watermark(plan: Plan, events: DataFrame) -> None:
+    time = plan.query.parsed_time.sql.replace("`", "")
+    marked = [field.name for field in events.schema if WATERMARK in field.metadata]
+    if not marked:
+        raise QueryError(
+            f"the stream has no watermark, so no window would ever be complete; write "
+            f"events.withWatermark({time!r}, '10 minutes') with the longest delay that you expect"
+        )
+    if time not in marked:
+        raise QueryError(
+            f"the stream's watermark is on {marked[0]!r}, but the query's time is {time!r}; "
+            "put the watermark on the query's time column"
+        )
+
+
+class _Stream(Chain):
+    def __init__(self, plan: Plan, events: DataFrame) -> None:
+        super().__init__(plan, events)
+        self.physical = replace(compile_levels(self.plan), together="nothing")
+
+    def result(self, events: DataFrame) -> DataFrame:
+        """Run the levels one after the other."""
+        rows = self.prepared(events)
+        first, *others = self.physical.levels
+        rows = self._level(rows, first, self.time, self.first_aggregates())
+        for level in others:
+            rows = self._level(rows, level, self.start, self.combines())
+        return self.shown(rows)
+
+    def _level(self, rows: DataFrame, level: Level, begin: str, aggregates: dict[str, str]) -> DataFrame:
+        """Fan out, and group by a window that Spark knows to be event time."""
+        rows, fan = self.fanned_out(rows, level, begin)
+        if fan.reaches:
+            rows = rows.where(fan.reaches)
+        by_node = len(level.nodes) > 1
+        rows = rows.withColumns({self.start: F.expr(fan.start), self.node: F.expr(fan.node)})
+        instance = F.struct(
+            F.expr(timestamp(self.start, self.types.time)).alias("start"),
+            F.expr(timestamp(self.end(self.start, self.node), self.types.time)).alias("end"),
+        )
+        rows = rows.select("*", instance.alias(self.window, metadata=EVENT_TIME))
+        groups = [*self.keys, *([self.node] if by_node else []), self.window]
+        grouped = rows.groupBy(*groups).agg(*(F.expr(sql).alias(name) for name, sql in aggregates.items()))
+        node = self.node if by_node else f"{level.nodes[0]} AS {self.node}"
+        start = f"{microseconds(f'{self.window}.start', self.types.time)} AS {self.start}"
+        return grouped.selectExpr(*self.keys, node, start, *aggregates)
