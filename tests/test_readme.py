@@ -48,3 +48,18 @@ def test_the_picture_is_well_formed_and_escapes_names(tmp_path):
     texts = [element.text for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
     assert "(10 minutes)" in texts
     assert not list(drawn.iter("{http://www.w3.org/2000/svg}script"))
+
+
+def test_the_code_about_streams_runs(spark, tmp_path):
+    rate = spark.readStream.format("rate").load()
+    stream = rate.selectExpr("timestamp AS ts", "value % 3 AS device", "1.5 * value AS temperature")
+    provider = spark.conf.get("spark.sql.streaming.stateStore.providerClass")
+    names = {"spark": spark, "stream": stream, "checkpoint": str(tmp_path / "checkpoint")}
+    try:
+        for language, code in fenced((ROOT / "docs" / "streaming.md").read_text(encoding="utf-8")):
+            if language == "python":
+                exec(compile(code, "streaming.md", "exec"), names)
+        assert names["running"].isActive
+        names["running"].stop()
+    finally:
+        spark.conf.set("spark.sql.streaming.stateStore.providerClass", provider)

@@ -12,7 +12,7 @@ from factor_windows import Query, QueryError, Window, aggregate, analyze, hoppin
 from factor_windows.reference import evaluate
 from factor_windows.spark.naive import naive
 
-CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "60"))
+CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "40"))
 """How many queries are generated; each takes a second or more, so a longer look is for those who ask for it."""
 
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
@@ -26,7 +26,7 @@ from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
 from factor_windows.spark.stream import EVENT_TIME, WATERMARK
 
-KILLS = int(os.environ.get("FACTOR_WINDOWS_KILLS", "2"))
+KILLS = int(os.environ.get("FACTOR_WINDOWS_KILLS", "1"))
 SCHEMA = "ts timestamp, k string, v double"
 AGGREGATES = ["min(v)", "avg(v) AS mean", "count(*) AS n", "stddev_pop(v) AS s"]
 WINDOWS = {
@@ -77,9 +77,7 @@ def watermark_of(query):
     return datetime.fromisoformat(query.lastProgress["eventTime"]["watermark"])
 
 
-@pytest.mark.parametrize(
-    ("windows", "order"), [("tumbling", "ordered"), ("hopping", "shuffled"), ("mixed", "gaps"), ("tumbling", "gaps")]
-)
+@pytest.mark.parametrize(("windows", "order"), [("tumbling", "ordered"), ("hopping", "shuffled"), ("mixed", "gaps")])
 def test_a_stream_gives_batchs_rows_and_flush_the_rest(spark, tmp_path, windows, order):
     rng = random.Random(f"{windows} {order}")
     events = write(spark, tmp_path / "in", batches_of(order, rng), rng)
@@ -106,7 +104,7 @@ def test_update_and_complete_give_what_naive_gives_with_one_operator(spark, tmp_
 
 
 def test_a_deep_plan_runs_as_one_chain(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("factor_windows.levels.WORTH_A_LEVEL", 1.0)
+    monkeypatch.setattr("factor_windows.levels.WORTH_AN_OPERATOR", 1.0)
     rng = random.Random(3)
     events = write(spark, tmp_path / "in", batches_of("shuffled", rng), rng)
     windows = [tumbling("10s"), tumbling("60s"), hopping("240s", "60s"), tumbling("120s"), tumbling("30s")]
@@ -137,7 +135,7 @@ def test_mistakes_are_explained(spark, tmp_path):
     with pytest.raises(QueryError, match="watermark is on 'other'"):
         plan.run(other)
     with pytest.raises(OptionError, match="as a batch"):
-        plan.flush(stream, datetime.now(timezone.utc))
+        plan.flush(stream, datetime.now(UTC))
     assert plan.run(stream, mode="update").isStreaming
 
 
@@ -151,7 +149,7 @@ def test_a_changed_plan_is_refused_by_an_old_checkpoint(spark, tmp_path):
 
     plan(20, 30).run(stream, checkpoint=place)
     plan(20, 30).run(stream, checkpoint=place)
-    with pytest.raises(PlanError, match="windows, levels changed .*40 minutes is new.*30 minutes is gone"):
+    with pytest.raises(PlanError, match=r"windows, levels changed .*40 minutes is new.*30 minutes is gone"):
         plan(20, 40).run(stream, checkpoint=place)
     with pytest.raises(PlanError, match="states changed"):
         plan(20, 30, aggregate="min(value)").run(stream, checkpoint=place)
@@ -179,20 +177,17 @@ A union of three or more chains of two stateful operators loses rows in Spark 4.
 def test_spark_still_loses_rows_in_a_union_of_three_chains(spark, tmp_path):
     """If this fails, Spark has mended it; plans would still be one chain, as that is quicker."""
     rng = random.Random(5)
-    write(spark, tmp_path / "in", batches_of("ordered", rng), rng)
+    write(spark, tmp_path / "in", batches_of("ordered", rng)[:4], rng)
     chains = []
+    stream = stream_of(spark, tmp_path / "in")
+    panes = stream.groupBy(F.window("ts", "10 seconds").alias("w")).agg(F.min("v").alias("m"))
     for length in ("20 seconds", "30 seconds", "40 seconds"):
-        panes = (
-            stream_of(spark, tmp_path / "in")
-            .groupBy(F.window("ts", "10 seconds").alias("w"))
-            .agg(F.min("v").alias("m"))
-        )
         grouped = panes.groupBy(F.window(F.window_time("w"), length).alias("w")).agg(F.min("m").alias("m"))
         chains.append(grouped.select(F.lit(length).alias("id"), "w.start", "m"))
     finish(chains[0].unionAll(chains[1]).unionAll(chains[2]), "chains")
     counts = {row.id: row["count"] for row in spark.table("chains").groupBy("id").count().collect()}
     assert counts["20 seconds"] > 0
-    assert "40 seconds" not in counts, CHAINS
+    assert "40 seconds" not in counts, (counts, CHAINS)
 
 
 JOB = """
@@ -200,7 +195,7 @@ import sys, time
 from pyspark.sql import SparkSession
 import factor_windows as fw
 folder = sys.argv[1]
-spark = (SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "2")
+spark = (SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "1")
     .config("spark.sql.session.timeZone", "UTC").config("spark.ui.enabled", "false")
     .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate())
 spark.sparkContext.setLogLevel("ERROR")
@@ -219,14 +214,15 @@ print(query.lastProgress["eventTime"]["watermark"], flush=True)
 
 def test_a_killed_stream_goes_on_where_it_was(spark, tmp_path):
     rng = random.Random(9)
-    seconds = [list(range(low, low + 60, 2)) for low in range(0, 900, 60)]
+    seconds = [list(range(low, low + 90, 3)) for low in range(0, 720, 90)]
     events = write(spark, tmp_path / "in", seconds, rng)
     for _ in range(KILLS):
-        job = subprocess.Popen([sys.executable, "-c", JOB, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        if job.stdout.readline() == "started\n":
-            time.sleep(rng.uniform(1.5, 5))
-        job.send_signal(signal.SIGKILL)
-        job.wait()
+        command = [sys.executable, "-c", JOB, str(tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as job:
+            assert job.stdout.readline() == "started\n"
+            time.sleep(rng.uniform(1.5, 6))
+            # The group: Python and the JVM together, as when a machine dies.
+            os.killpg(job.pid, signal.SIGKILL)
     done = subprocess.run([sys.executable, "-c", JOB, str(tmp_path)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     watermark = datetime.fromisoformat(done.stdout.split()[-1])

@@ -231,10 +231,16 @@ def run(
 def demo(
     output: Annotated[Path, typer.Option(help="Where the result and the picture go.")] = Path("demo-output"),
     events: Annotated[int, typer.Option(min=1, help="How many readings to make.")] = 2_000_000,
+    stream: Annotated[bool, typer.Option("--stream", help="Watch a stream instead: a live table of windows.")] = False,
+    seconds: Annotated[int, typer.Option(min=1, help="How long to watch the stream.")] = 60,
 ) -> None:
     """Run the paper's query and one of ten windows on local Spark, naive and planned, and compare."""
     from factor_windows.demo import run
+    from factor_windows.demo_stream import run as watch
 
+    if stream:
+        watch(_local_spark(), seconds=seconds)
+        return
     run(_local_spark(), output, events=events)
 
 
@@ -242,7 +248,8 @@ def demo(
 def bench(
     batch: Annotated[bool, typer.Option(help="Measure runs on Spark too.")] = True,
     events: Annotated[int, typer.Option(min=1, help="How many events a stream has.")] = 10_000_000,
-    only: Annotated[str, typer.Option(help="Run only the Spark cases whose name has this in it.")] = "",
+    streaming: Annotated[bool, typer.Option(help="Measure streams on Spark too.")] = True,
+    only: Annotated[str, typer.Option(help="Run only the cases on Spark whose name has this in it.")] = "",
     repeats: Annotated[int, typer.Option(min=1, help="How often each contender runs.")] = 3,
 ) -> None:
     """Measure how long planning takes, and how much quicker plans run on Spark."""
@@ -262,6 +269,12 @@ def bench(
             print(result, flush=True)
         counted = ", ".join(f"{windows} windows {count}" for windows, count in spark_batch.operators(spark).items())
         print(f"\noperators of the physical plan: {counted}")
+    if streaming:
+        from factor_windows.bench import streaming as spark_streaming
+
+        print(f"\n{spark_streaming.HEADER}", flush=True)
+        for settled in spark_streaming.run(_local_spark(), only=only):
+            print(settled, flush=True)
     if not all(result.within_limit for result in measured):
         raise typer.Exit(1)
 

@@ -31,6 +31,8 @@ MANY_PARTITIONS = 128
 """From how many partitions on Spark's own number, and its merging of small ones, is left alone."""
 WORTH_A_LEVEL = 1.1
 """A deeper plan is taken only if a shallower one would do this many times its work: each level has its own overhead."""
+WORTH_AN_OPERATOR = 2.0
+"""The same for streams, where a level is a stateful operator that commits its state in every micro-batch."""
 MOST_LEVELS = 6
 """How many levels are tried at most: shown rows pass through all of them, so more never paid."""
 SPARSE = 0.5
@@ -77,16 +79,19 @@ class Physical:
     """Why it runs this way, a sentence for each choice."""
 
 
-def compile_levels(plan: Plan, *, partitions: int = PARTITIONS) -> Physical:
+def compile_levels(plan: Plan, *, partitions: int = PARTITIONS, streaming: bool = False) -> Physical:
     """Choose the depth, lay out the levels, and choose how rows are brought together."""
+    worth = WORTH_AN_OPERATOR if streaming else WORTH_A_LEVEL
     depths = _depths(plan)
     deepest = min(MOST_LEVELS, max(depths.values()))
     options = [_flattened(plan, depths, deepest) for deepest in range(1, deepest + 1)]
     priced = [(_work(levels, plan), len(levels), levels) for levels in options]
     least = min(work for work, _, _ in priced)
-    work, _, levels = next(option for option in priced if option[0] <= WORTH_A_LEVEL * least)
+    work, _, levels = next(option for option in priced if option[0] <= worth * least)
     notes = [_depth_note(work, levels, priced)]
     finer = max(partitions, min(FINER * partitions, MANY_PARTITIONS))
+    if streaming:
+        return Physical(levels, "nothing", 0, None, tuple(notes))
     together, chunk, note = _together(plan, levels, finer)
     own = finer if finer <= MANY_PARTITIONS or together == "events" else None
     return Physical(levels, together, chunk, own, (*notes, note))

@@ -113,7 +113,7 @@ def explain_streaming(plan: Plan) -> str:
     """Say how a plan runs on a stream: its operators, their state, when results come out, what late events do."""
     from factor_windows.levels import compile_levels
 
-    levels = compile_levels(plan).levels
+    levels = compile_levels(plan, streaming=True).levels
     count = len(levels)
     chained = "one after the other" if count > 1 else "for all windows"
     lines = ["on a stream, in append mode", f"  {count} stateful operator{'s' * (count > 1)}, {chained}"]

@@ -86,7 +86,7 @@ def _check_watermark(plan: Plan, events: DataFrame) -> None:
 class _Stream(Chain):
     def __init__(self, plan: Plan, events: DataFrame) -> None:
         super().__init__(plan, events)
-        self.physical = replace(compile_levels(self.plan), together="nothing")
+        self.physical = compile_levels(self.plan, streaming=True)
 
     def result(self, events: DataFrame) -> DataFrame:
         """Run the levels one after the other."""
