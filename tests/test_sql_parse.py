@@ -284,6 +284,78 @@ def test_a_bad_query_gets_one_sentence(name):
         assert str(caught.value).startswith("line ")
 
 
+W, H = "window(ts, '20 minutes')", "window(ts, '1 hour')"
+
+
+@pytest.mark.parametrize(
+    ("table", "kept"),
+    [
+        ("r TABLESAMPLE (10 PERCENT)", "TABLESAMPLE (10 PERCENT)"),
+        ("r VERSION AS OF 3", "VERSION AS OF 3"),
+        ("r AS t(ts, k, v)", "AS t(ts, k, v)"),
+    ],
+)
+def test_what_stands_after_a_table_stays_there(table, kept):
+    assert kept in parse(f"SELECT k, max(v) AS m FROM {table} GROUP BY k, {W}").source
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"(SELECT k, max(v) m FROM r GROUP BY k, {W} UNION ALL SELECT k, max(v) FROM r GROUP BY k, {H} LIMIT 1) "
+        f"UNION ALL SELECT k, max(v) FROM r GROUP BY k, {H}",
+        f"((SELECT k, max(v) m FROM r GROUP BY k, {W}) LIMIT 1) UNION ALL SELECT k, max(v) FROM r GROUP BY k, {H}",
+        f"SELECT k, max(v) m FROM r GROUP BY k, {W} UNION ALL BY NAME SELECT k, max(v) m FROM r GROUP BY k, {H}",
+        f"SELECT * FROM d WHERE EXISTS (SELECT count(*) FROM r WHERE r.k = d.k GROUP BY {W})",
+        f"SELECT k, max(v) FROM r WHERE window.start > '2024-01-01' GROUP BY k, {W}",
+        f"SELECT k, max(v) m FROM r GROUP BY k, {W} UNION SELECT j, max(v) FROM r GROUP BY j, {W} ORDER BY m LIMIT 1",
+        f"INSERT INTO t (a, b) SELECT k, max(v) FROM r GROUP BY k, {W}",
+        "INSERT INTO t TABLE r",
+        "SELECT k, COUNT(*) AS c FROM r TIMESTAMP BY GROUP BY k, TumblingWindow(minute, 5)",
+        f"SELECT k, max(v) FROM r GROUP BY k, WINDOWS(ts, '20 minutes', n), {W}",
+        "SELECT k, max(v) FROM r GROUP BY k, WINDOWS(ts, '20 minutes', n)",
+    ],
+)
+def test_what_would_be_lost_is_refused(text):
+    with pytest.raises(SqlError):
+        parse(text)
+
+
+def test_names_are_compared_as_spark_does():
+    for shown, grouped in (("K", "k"), ("`k`", "k"), ("k", "(k)"), ("UPPER(k)", "upper(K)"), ("r.k", "k")):
+        query = parse(f"SELECT {shown} AS key, max(v) AS m FROM r GROUP BY {grouped}, {W}")
+        assert query.columns == ("key", "m")
+    both = parse(
+        f"SELECT k, max(v) m FROM r GROUP BY k, {W} UNION ALL SELECT K, MAX(v) FROM R GROUP BY K, window(TS, '1 hour')"
+    )
+    assert isinstance(both, Query)
+
+
+def test_a_column_goes_before_an_alias():
+    query = parse(f"SELECT j AS k, k AS a, count(*) AS c FROM r GROUP BY j, k, {H}")
+    assert [key.sql for key in query.parsed_keys] == ["j", "k"]
+    assert parse(f"SELECT k AS a, sum(v) AS k FROM r GROUP BY k, {W}").columns == ("a", "k")
+
+
+def test_steps_before_a_union_are_shared_and_azures_union_keeps_duplicates():
+    [statement] = read(
+        "WITH s AS (SELECT * FROM r) SELECT k, COUNT(*) AS c FROM s TIMESTAMP BY ts "
+        "GROUP BY k, TumblingWindow(minute, 20) UNION SELECT k, COUNT(*) FROM s TIMESTAMP BY ts GROUP BY k, TumblingWindow(hour, 1)"
+    )
+    assert (len(statement.queries), statement.outer) == (1, "")
+
+
+def test_having_order_by_and_dates_know_what_is_shown():
+    query = parse(f"SELECT k, sum(v) AS s, window.start AS b FROM r GROUP BY k, {W} HAVING s > 1 ORDER BY window.start")
+    assert (query.having, query.outer) == ("((`s`) > 1)", "SELECT * FROM {result} ORDER BY `b`")
+    azure = parse(
+        "SELECT k, DATEADD(mi, -5, System.Timestamp()) AS s, MAX(v) AS m FROM r TIMESTAMP BY ts "
+        "WHERE System.Timestamp() > '2024-01-01' GROUP BY k, TumblingWindow(minute, 5), System.Timestamp()"
+    )
+    assert azure.output[1] == "DATEADD(minute, -5, window_end) AS `s`"
+    assert azure.where == "ts > '2024-01-01'"
+
+
 def test_an_error_says_where():
     with pytest.raises(SqlError, match=r"^line 3, column \d+: column 'city'"):
         parse("SELECT\n  max(v),\n  city\nFROM r\nGROUP BY window(ts, '1 hour')")

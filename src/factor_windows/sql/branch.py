@@ -17,6 +17,7 @@ from factor_windows.sql.dialects import TIMESTAMP_BY
 from factor_windows.sql.trouble import trouble
 from factor_windows.sql.windows import (
     TABLE_CALLS,
+    UNITS,
     WINDOW_CALLS,
     call_name,
     grouped_windows,
@@ -26,6 +27,7 @@ from factor_windows.sql.windows import (
 from factor_windows.window import Window
 
 _AZURE_FUNCTIONS = {"stdev": "stddev_samp", "stdevp": "stddev_pop", "var": "var_samp", "varp": "var_pop"}
+_SPARK_UNITS = {"dd": "day", "d": "day", "hh": "hour", "mi": "minute", "n": "minute", "ss": "second", "s": "second"}
 _NOT_INSIDE = {
     "order": "ORDER BY",
     "limit": "LIMIT",
@@ -61,7 +63,8 @@ class Branch:
     @property
     def shares(self) -> tuple[object, ...]:
         """Return what branches of one query must have in common."""
-        return self.source, self.time, frozenset(self.keys), self._kind is Kind.HOLISTIC
+        keys = frozenset(fold(key) for key in self.keys)
+        return fold(self.source), fold(self.time), keys, self._kind is Kind.HOLISTIC
 
     @property
     def _kind(self) -> Kind:
@@ -116,6 +119,8 @@ class _Reader:
 
     def branch(self) -> Branch:
         select = self.select
+        if self.dialect == "azure":
+            _units_apart(select)
         group = select.args.get("group")
         table_call = _table_call(select)
         for part in ("grouping_sets", "cube", "rollup", "all", "totals"):
@@ -123,7 +128,7 @@ class _Reader:
                 raise trouble(group, f"{part.replace('_', ' ').upper()} with windows is not supported; list the keys")
         items = [_by_name(item, select) for item in (group.expressions if group else [])]
         calls = [item for item in items if isinstance(item, exp.Anonymous) and call_name(item) in WINDOW_CALLS]
-        keys = [item for item in items if item not in calls]
+        keys = [item.unnest() for item in items if item not in calls]
         if table_call is not None:
             relation, time, window = table_window(table_call)
             windows = [window]
@@ -134,6 +139,9 @@ class _Reader:
             keys = [key for key in keys if key not in ends]
             alias = self.select.args["from_"].this.alias
             select.set("from_", exp.From(this=exp.alias_(relation, alias, table=True) if alias else relation))
+            for column in list(select.find_all(exp.Column)):
+                if alias and column.table.lower() == alias.lower() and column.name.lower().startswith("window_"):
+                    column.set("table", None)
         else:
             if len(calls) > 1:
                 raise trouble(calls[1], "GROUP BY has two windows; write one SELECT for each, or WINDOWS(...)")
@@ -142,6 +150,7 @@ class _Reader:
                 raise trouble(calls[0], "WINDOWS() has no window; write it such as WINDOWS('20 minutes', '1 hour')")
             time = self._time(calls[0])
             self.calls = {sql_of(calls[0]).lower().replace("`", ""): call_name(calls[0])}
+        keys = [key for key in keys if self._window_column(key) is None]
         for item in keys:
             inner = aggregate_inside(item)
             if inner:
@@ -150,6 +159,8 @@ class _Reader:
         where = select.args["where"].this if select.args.get("where") else None
         having = select.args["having"].this if select.args.get("having") else None
         columns = [(_shown_name(column), _unaliased(column)) for column in select.expressions]
+        where = self._of_events(where, time) if where else None
+        having = self._with_shown(having, dict(columns)) if having else None
         trees = [time, *keys, *([where] if where else []), *([having] if having else []), *(c for _, c in columns)]
         source, where, renamed = self._source(trees, where)
         time, *keys = [renamed(tree) for tree in (time, *keys)]
@@ -167,6 +178,30 @@ class _Reader:
             having=kept,
             columns=tuple(shown),
         )
+
+    def _of_events(self, where: exp.Expr, time: exp.Expr) -> exp.Expr:
+        """Check that WHERE is about events: System.Timestamp() is their time there, and no window is known yet."""
+
+        def change(node: exp.Expr) -> exp.Expr:
+            if fold(sql_of(node)) in ("system.timestamp()", "system.timestamp"):
+                return time.copy()
+            if self._window_column(node) is not None:
+                raise trouble(node, "the window is not known in WHERE; write the condition in HAVING")
+            return node
+
+        changed = where.transform(change)
+        self.select.set("where", exp.Where(this=changed))
+        return changed
+
+    def _with_shown(self, having: exp.Expr, shown: dict[str, exp.Expr]) -> exp.Expr:
+        """Put what the SELECT list shows in the place of its aliases, which HAVING may use."""
+        named = {name.lower(): tree for name, tree in shown.items() if tree.find(exp.Anonymous)}
+
+        def change(node: exp.Expr) -> exp.Expr:
+            plain = isinstance(node, exp.Column) and not node.table and not node.find_ancestor(exp.Anonymous)
+            return exp.paren(named[node.name.lower()].copy()) if plain and node.name.lower() in named else node
+
+        return having.transform(change)
 
     def _time(self, call: exp.Anonymous) -> exp.Expr:
         named = time_of(call)
@@ -213,8 +248,7 @@ class _Reader:
             raise trouble(self.select, "there is no FROM; name the table that the events come from")
         table = from_.this
         known = {cte.alias.lower() for cte in (self.select.args.get("with_") or exp.With()).expressions}
-        plain = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier) and not table.args.get("joins")
-        simple = plain and not self.select.args.get("joins") and table.name.lower() not in known
+        simple = _is_plain(table) and not self.select.args.get("joins") and table.name.lower() not in known
         if simple and not (where and where.find(exp.Query)):
             own = {table.alias_or_name.lower(), table.name.lower()}
             bare = exp.Table(**{part: table.args.get(part) for part in ("this", "db", "catalog")})
@@ -255,12 +289,14 @@ class _Reader:
     def _rewritten(self, tree: exp.Expr, keys: tuple[str, ...]) -> exp.Expr:
         """Put columns of the computed result in place of keys and of the window's own; aggregates stay as they are."""
         tree = _prepared(tree, self.dialect)
+        folded_keys = [fold(key) for key in keys]
 
         def change(node: exp.Expr) -> exp.Expr:
             if _is_call(node):
                 return _Held(this=node.copy())
-            if sql_of(node) in keys:
-                return exp.column(key_names(keys)[keys.index(sql_of(node))], quoted=True)
+            folded = fold(sql_of(node))
+            if folded in folded_keys:
+                return exp.column(key_names(keys)[folded_keys.index(folded)], quoted=True)
             window = self._window_column(node)
             if window is not None:
                 return window
@@ -348,9 +384,11 @@ def merged(branches: Sequence[Branch]) -> Query:
 
         return sql_of(tree.transform(change))
 
-    order = {key: position for position, key in enumerate(first.keys)}
+    order = {fold(key): position for position, key in enumerate(first.keys)}
     columns = []
-    aligned = [branch if branch.keys == first.keys else _same_keys(branch, order) for branch in branches]
+    aligned = [
+        branch if branch.keys == first.keys else _same_keys(branch, order, key_names(first.keys)) for branch in branches
+    ]
     for place, (name, _) in enumerate(first.columns):
         texts = [lowered(branch.columns[place][1], number, name) for number, branch in enumerate(aligned)]
         columns.append((name, _by_window(texts, names)))
@@ -376,10 +414,9 @@ def merged(branches: Sequence[Branch]) -> Query:
     )
 
 
-def _same_keys(branch: Branch, order: dict[str, int]) -> Branch:
+def _same_keys(branch: Branch, order: dict[str, int], names: list[str]) -> Branch:
     """Call a branch's keys by the names of the first branch's."""
-    names = key_names(tuple(order))
-    own = {name: names[order[key]] for name, key in zip(key_names(branch.keys), branch.keys, strict=True)}
+    own = {name: names[order[fold(key)]] for name, key in zip(key_names(branch.keys), branch.keys, strict=True)}
 
     def change(node: exp.Expr) -> exp.Expr:
         if isinstance(node, _Held):
@@ -432,6 +469,8 @@ def _by_window(texts: list[str], names: list[list[str]]) -> str:
 def _filtered(call: exp.Expr, where: exp.Expr) -> exp.Expr:
     call = call.copy()
     condition: exp.Expr = where.copy()
+    if isinstance(call, exp.IgnoreNulls):
+        return exp.IgnoreNulls(this=_filtered(call.this, where))
     if isinstance(call, exp.Filter):
         condition = exp.and_(call.expression.this, condition)
         call = call.this
@@ -449,6 +488,15 @@ def _prepared(tree: exp.Expr, dialect: str) -> exp.Expr:
         return node
 
     return tree.transform(change)
+
+
+def _units_apart(select: exp.Select) -> None:
+    """Tell the units of Azure's DATEADD, DATEDIFF and their like apart from columns."""
+    for call in list(select.find_all(exp.Anonymous)):
+        if call_name(call).startswith("date") and call.expressions and isinstance(call.expressions[0], exp.Column):
+            unit = call.expressions[0].name
+            if unit.lower() in UNITS or unit.lower() in ("week", "month", "quarter", "year"):
+                call.expressions[0].replace(exp.var(_SPARK_UNITS.get(unit.lower(), unit)))
 
 
 def _is_call(node: exp.Expr) -> bool:
@@ -471,13 +519,39 @@ def _by_name(item: exp.Expr, select: exp.Select) -> exp.Expr:
     if isinstance(item, exp.Literal) and item.is_int and 1 <= int(item.this) <= len(shown):
         return _unaliased(shown[int(item.this) - 1])
     if isinstance(item, exp.Column) and not item.table:
+        name = item.name.lower()
+        around = [part for part in (*shown, select.args.get("where")) if part is not None]
+        group = select.args["group"].expressions
+        # A column of that name goes first, as in Spark; that there is one shows where else the name is used.
+        if any(column.name.lower() == name for part in around for column in part.find_all(exp.Column)):
+            return item
         for column in shown:
-            # An alias of an expression that reads a column of that name is not what GROUP BY means: columns go first.
-            if isinstance(column, exp.Alias) and column.alias.lower() == item.name.lower():
+            if isinstance(column, exp.Alias) and column.alias.lower() == name and not aggregate_inside(column.this):
                 inner: exp.Expr = column.this
-                if not any(part.name.lower() == item.name.lower() for part in inner.find_all(exp.Column)):
+                if not any(sql_of(other) == sql_of(inner) for other in group):
                     return inner
     return item
+
+
+def _is_plain(table: exp.Expr) -> bool:
+    """Say whether a table is just a name, perhaps with an alias: no sample, no version, no new names for columns."""
+    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+        return False
+    alias = table.args.get("alias")
+    more = [part for part, value in table.args.items() if value and part not in ("this", "db", "catalog", "alias")]
+    return not more and not (alias and alias.args.get("columns"))
+
+
+def fold(text: str) -> str:
+    """Return SQL in which names that Spark takes for the same are the same, unless it has strings in it.
+
+    >>> fold("UPPER(`Device`)")
+    'upper(device)'
+    """
+    quoted = text.split("`")[1::2]
+    if "'" in text or '"' in text or not all(name.isidentifier() for name in quoted):
+        return text
+    return text.lower().replace("`", "")
 
 
 def _table_call(select: exp.Select) -> exp.Anonymous | None:

@@ -40,7 +40,10 @@ class WindowedSpark(VerbatimSpark):
             table = super()._parse_table(*args, **options)
             if table is not None and self._at_timestamp_by():
                 self._advance(2)
-                table.meta[TIMESTAMP_BY] = self._parse_disjunction()
+                time = self._parse_disjunction()
+                if time is None:
+                    self.raise_error("TIMESTAMP BY without a column")
+                table.meta[TIMESTAMP_BY] = time
             return table
 
         def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:

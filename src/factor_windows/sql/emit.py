@@ -40,12 +40,13 @@ def emit_statement(statement: Statement, plans: Sequence[Plan], *, dialect: str)
     if dialect == "flink":
         raise OptionError("several queries in one statement cannot be written for Flink; give them one at a time")
     reads, writes = (VerbatimSpark, VerbatimSpark) if dialect == "spark" else ("spark", dialect)
-    final = sqlglot.parse_one(_unbraced(statement.outer), read=reads)
+    prefix = _free(("result",), f"{_unbraced(statement.outer, '')} {' '.join(plan.query.source for plan in plans)}")
+    final = sqlglot.parse_one(_unbraced(statement.outer, f"{prefix}result"), read=reads)
     with_ = final.args.get("with_")
     before = [cte.sql(dialect=writes, pretty=True) for cte in with_.expressions] if with_ else []
     if with_:
         with_.pop()
-    steps = [f"result{n} AS (\n{_indented(emit(plan, dialect=dialect))}\n)" for n, plan in enumerate(plans)]
+    steps = [f"{prefix}result{n} AS (\n{_indented(emit(plan, dialect=dialect))}\n)" for n, plan in enumerate(plans)]
     listed = ",\n".join([*steps, *before])
     return f"WITH\n{listed}\n{final.sql(dialect=writes, pretty=True, normalize_functions=False, comments=False)}"
 
@@ -54,9 +55,11 @@ def _result(outer: str) -> str:
     return outer.replace("{result0}", "{result}")
 
 
-def _unbraced(outer: str) -> str:
+def _unbraced(outer: str, name: str) -> str:
+    """Put the names of steps in the place of results."""
+    outer = outer.replace("{result}", name)
     for number in range(outer.count("{result"), -1, -1):
-        outer = outer.replace(f"{{result{number}}}", f"result{number}")
+        outer = outer.replace(f"{{result{number}}}", f"{name}{number}")
     return outer.replace("{{", "{").replace("}}", "}")
 
 
@@ -69,7 +72,7 @@ class _Writer:
         self.plan = plan if self.shared else plan.naive()
         self.query = plan.query
         self.levels = compile_levels(self.plan).levels
-        self.prefix = _free(("level_", "computed", "result"), f"{self.query.source} {_unbraced(self.query.outer)}")
+        self.prefix = _free(("level_", "computed", "result"), f"{self.query.source} {_unbraced(self.query.outer, '')}")
         own = _free(("fw_",), " ".join((*self.query.keys, *self.query.aggregates, self.query.where, self.query.time)))
         self.own = f"{own}fw_"
         self.node, self.start, self.time = (f"{self.own}{name}" for name in ("node", "start", "time"))

@@ -38,6 +38,12 @@ def parse(text: str, *, dialect: str | None = None, time: str | None = None) -> 
             outer = statement.outer.replace("{result0}", "{result}")
             queries.append(replace(query, outer=outer) if outer else query)
         else:
+            united = " UNION ALL ".join(f"SELECT * FROM {{result{n}}}" for n in range(len(statement.queries)))
+            if statement.outer != united:
+                raise SqlError(
+                    f"the statement is {len(statement.queries)} queries and more around them; run it with fw.sql, "
+                    "or give the queries one at a time"
+                )
             queries += statement.queries
     return queries[0] if len(queries) == 1 else queries
 
@@ -85,14 +91,17 @@ def _check_depth(tokens: list[Token]) -> None:
 def _statement(tree: exp.Expr, *, dialect: str, time: str | None) -> Statement:
     into = ""
     if isinstance(tree, exp.Insert):
-        into = tree.this.name
+        more = [part for part, value in tree.args.items() if value and part not in ("this", "expression")]
+        if more or not isinstance(tree.this, exp.Table) or not isinstance(tree.expression, exp.Query):
+            raise trouble(tree, "this INSERT is not supported; write INSERT INTO name SELECT ...")
+        into = sql_of(tree.this)
         tree = tree.expression
     if not isinstance(tree, exp.Query):
         raise trouble(tree, f"{tree.key.upper()} is not supported; write a SELECT")
     for target in list(tree.find_all(exp.Into)):
-        if into and into != target.this.name:
+        if into and into != sql_of(target.this):
             raise trouble(target, "several INTO in one statement; a statement has one result")
-        into = target.this.name
+        into = sql_of(target.this)
         target.pop()
     tops = list(_tops(tree))
     if not tops:
@@ -103,7 +112,12 @@ def _statement(tree: exp.Expr, *, dialect: str, time: str | None) -> Statement:
         )
     queries: list[Query] = []
     notes: list[str] = []
+    if len(tops) > 1:
+        notes.append(f"{len(tops)} parts of the statement aggregate over windows, and each is planned on its own")
+    for union in tree.find_all(exp.Union) if dialect == "azure" else ():
+        union.set("distinct", False)
     for top in tops:
+        _check_inside(top)
         branches = [read_branch(select, dialect=dialect, time=time) for select in _selects(top)]
         width = {len(branch.columns) for branch in branches}
         if len(width) > 1:
@@ -118,6 +132,18 @@ def _statement(tree: exp.Expr, *, dialect: str, time: str | None) -> Statement:
         tree = _replaced(tree, top, list(numbers), dialect=dialect)
     outer = _spark(tree)
     return Statement(tuple(queries), "" if outer == "SELECT * FROM {result0}" else outer, into, tuple(notes))
+
+
+def _check_inside(top: exp.Expr) -> None:
+    """Refuse what would be lost when the parts of a union become one query."""
+    if top.find_ancestor(exp.Where, exp.Having):
+        raise trouble(top, "a window aggregate inside a condition is not supported; write it as a step of WITH")
+    for inner in top.find_all(exp.Union, exp.Subquery):
+        if inner.args.get("by_name"):
+            raise trouble(inner, "UNION BY NAME is not supported; list the columns in the same order")
+        part = isinstance(inner, exp.Union) or _all_windowed(inner)
+        if inner is not top and part and any(inner.args.get(name) for name in ("order", "limit", "offset")):
+            raise trouble(inner, "ORDER BY or LIMIT inside a part of the query cannot be kept; write it at the end")
 
 
 def _checked(branches: list[Branch], top: exp.Expr) -> Query:
@@ -142,7 +168,7 @@ def _all_windowed(tree: exp.Expr) -> bool:
     if isinstance(tree, exp.Select):
         return windows_in(tree)
     if isinstance(tree, exp.Union):
-        return tree.args.get("with_") is None and _all_windowed(tree.this) and _all_windowed(tree.expression)
+        return _all_windowed(tree.this) and _all_windowed(tree.expression)
     return isinstance(tree, exp.Subquery) and not tree.alias and _all_windowed(tree.this)
 
 
@@ -193,8 +219,12 @@ def _replaced(tree: exp.Expr, top: exp.Expr, numbers: list[int], *, dialect: str
 
 def _check_order(order: exp.Expr | None, select: exp.Select) -> None:
     shown = {column.alias_or_name.lower() for column in select.expressions}
+    texts = {sql_of(column.unalias()).lower(): column.alias for column in select.expressions if column.alias}
     for ordered in order.expressions if order else []:
         key = ordered.this if isinstance(ordered, exp.Ordered) else ordered
+        if sql_of(key).lower() in texts:
+            key.replace(exp.column(texts[sql_of(key).lower()], quoted=True))
+            continue
         plain = isinstance(key, exp.Column) and not key.table and key.name.lower() in shown
         if not plain and not (isinstance(key, exp.Literal) and key.is_int):
             raise trouble(

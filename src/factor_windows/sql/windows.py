@@ -40,9 +40,8 @@ def grouped_windows(call: exp.Anonymous) -> Iterator[Window]:
         if name == "window":
             yield _spark_window(call, arguments)
         elif name == "windows":
-            for argument in arguments:
-                if not _is_time(argument):
-                    yield from _one_of_several(argument)
+            for argument in arguments[1:] if arguments and _is_time(arguments[0]) else arguments:
+                yield from _one_of_several(argument)
         else:
             yield _azure_window(call)
     except WindowError as mistake:
@@ -83,7 +82,7 @@ def table_window(call: exp.Anonymous) -> tuple[exp.Table, exp.Expr, Window]:
 
 
 def _is_time(argument: exp.Expr) -> bool:
-    return not isinstance(argument, exp.Alias | exp.Literal) and call_name(argument) not in WINDOW_CALLS
+    return not isinstance(argument, exp.Alias | exp.Literal | exp.Interval) and call_name(argument) not in WINDOW_CALLS
 
 
 def _spark_window(call: exp.Anonymous, arguments: list[exp.Expr]) -> Window:
@@ -103,6 +102,10 @@ def _one_of_several(argument: exp.Expr) -> Iterator[Window]:
         name, argument = argument.alias, argument.this
     if isinstance(argument, exp.Literal) and argument.is_string:
         yield _window_of_text(argument, name)
+        return
+    if isinstance(argument, exp.Interval):
+        length = _interval(argument)
+        yield Window(range=length, slide=length, name=name)
         return
     if call_name(argument) == "window":
         if len(argument.expressions) != 2 or not argument.expressions[0].is_string:
