@@ -340,7 +340,8 @@ def test_a_column_goes_before_an_alias():
 def test_steps_before_a_union_are_shared_and_azures_union_keeps_duplicates():
     [statement] = read(
         "WITH s AS (SELECT * FROM r) SELECT k, COUNT(*) AS c FROM s TIMESTAMP BY ts "
-        "GROUP BY k, TumblingWindow(minute, 20) UNION SELECT k, COUNT(*) FROM s TIMESTAMP BY ts GROUP BY k, TumblingWindow(hour, 1)"
+        "GROUP BY k, TumblingWindow(minute, 20) "
+        "UNION SELECT k, COUNT(*) FROM s TIMESTAMP BY ts GROUP BY k, TumblingWindow(hour, 1)"
     )
     assert (len(statement.queries), statement.outer) == (1, "")
 

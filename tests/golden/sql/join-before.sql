@@ -1,6 +1,6 @@
 WITH
 -- 10 minutes: from events
-fw_level_1 AS (
+level_1 AS (
   SELECT
     `name` AS `name`,
     0 AS fw_node,
@@ -27,28 +27,28 @@ fw_level_1 AS (
     3
 ),
 -- every window under its name
-fw_computed AS (
+computed AS (
   SELECT
     `name`,
     fw_name AS window_id,
     timestamp_micros(fw_start) AS window_start,
     timestamp_micros(fw_start + fw_range) AS window_end,
     `fw_s0` AS `s`
-  FROM fw_level_1
+  FROM level_1
   JOIN VALUES
     (0, 600000000, '10 minutes') AS names(fw_shown, fw_range, fw_name)
     ON fw_node = fw_shown
 ),
 -- what the window aggregates of the query show
-fw_result AS (
+result AS (
   SELECT
     `name` AS `name`,
     window_end AS `e`,
     `s` AS `s`
-  FROM fw_computed
+  FROM computed
 )
 SELECT
   *
-FROM fw_result
+FROM result
 ORDER BY
   e

@@ -1,6 +1,6 @@
 WITH
 -- 10 minutes: from events
-fw_level_1 AS (
+level_1 AS (
   SELECT
     k AS `k`,
     0 AS fw_node,
@@ -18,14 +18,14 @@ fw_level_1 AS (
     1,
     3
 ),
--- 30 minutes / 10 minutes: from fw_level_1
-fw_level_2 AS (
+-- 30 minutes / 10 minutes: from level_1
+level_2 AS (
   SELECT
     `k`,
     fw_to AS fw_node,
     fw_start - pmod(fw_start, fw_slide) - fw_back AS fw_start,
     sum(`fw_s0`) AS fw_s0
-  FROM fw_level_1
+  FROM level_1
   CROSS JOIN VALUES
     (0, 1, 0),
     (1, 600000000, 0),
@@ -37,31 +37,31 @@ fw_level_2 AS (
     3
 ),
 -- every window under its name
-fw_computed AS (
+computed AS (
   SELECT
     `k`,
     fw_name AS window_id,
     timestamp_micros(fw_start) AS window_start,
     timestamp_micros(fw_start + fw_range) AS window_end,
     `fw_s0` AS `n`
-  FROM fw_level_2
+  FROM level_2
   JOIN VALUES
     (0, 600000000, '10 minutes'),
     (1, 1800000000, '30 minutes / 10 minutes') AS names(fw_shown, fw_range, fw_name)
     ON fw_node = fw_shown
 ),
 -- what the window aggregates of the query show
-fw_result AS (
+result AS (
   SELECT
     `k` AS `k`,
     window_end AS `t`,
     `n` AS `n`
-  FROM fw_computed
+  FROM computed
 ),
 counted AS (
   SELECT
     *
-  FROM fw_result
+  FROM result
 )
 SELECT
   c.k,
