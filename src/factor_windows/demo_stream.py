@@ -21,7 +21,7 @@ SHOWN = 18
 
 def run(spark: SparkSession, *, seconds: int = 60, rate: int = 200) -> int:
     """Aggregate a rate source for so long and show results as windows close; return how many there were."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     query = Query(
         time="timestamp",
         keys=["concat('device-', value % 4) AS device"],
