@@ -200,7 +200,8 @@ def test_panes_move_twice_whatever_the_number_of_windows(spark):
         query = Query(time="ts", keys=["k"], windows=windows, aggregates=["min(v)"])
         counts.append(exchanges(optimize(query, search="factor").run(events)))
     assert [moved for moved, _ in counts] == [2, 2, 2]
-    assert max(aggregations for _, aggregations in counts) <= 4
+    # Three levels at most; older releases of Spark keep the two halves of each aggregation apart.
+    assert max(aggregations for _, aggregations in counts) <= 6
 
 
 def test_a_single_window_moves_once_as_in_sparks_own_plan(spark):
