@@ -81,6 +81,15 @@ def sql_of(tree: exp.Expr) -> str:
     return tree.sql(dialect=VerbatimSpark, normalize_functions=False, comments=False)
 
 
+def quoted(name: str) -> str:
+    """Write a name so that Spark takes it as it is, whatever it contains.
+
+    >>> quoted("a`b")
+    '`a``b`'
+    """
+    return sql_of(exp.to_identifier(name, quoted=True))
+
+
 def name_of(tree: exp.Expr) -> str:
     """Name a column as Spark does when the user gives no alias, for common expressions; Spark has the last word.
 

@@ -13,6 +13,10 @@ from factor_windows.cost import CostModel, SparkCost
 from factor_windows.plan import Plan
 from factor_windows.window import Window, readable
 
+FLAT_FEEDS = 256
+"""Up to how many instances a row's fan-out is written out one by one; beyond, steps are counted at run time."""
+ALWAYS = 2**62
+"""A reach that no row exceeds."""
 RAW = -1
 """The number of the raw events where nodes go by their place in the plan."""
 EVENT = Window(range=1, slide=1)
@@ -63,6 +67,16 @@ class Level:
     nodes: tuple[int, ...]
     feeds: tuple[Feed, ...]
 
+    @property
+    def flat(self) -> bool:
+        """Say whether the entries have a step each, or one for each feed with its steps counted at run time."""
+        return sum(feed.steps for feed in self.feeds) <= FLAT_FEEDS
+
+    @property
+    def entries(self) -> tuple[tuple[Feed, int], ...]:
+        """List what a row may feed: a feed and a step of it."""
+        return tuple((feed, step) for feed in self.feeds for step in range(feed.steps if self.flat else 1))
+
 
 @dataclass(frozen=True, slots=True)
 class Physical:
@@ -88,13 +102,13 @@ def compile_levels(plan: Plan, *, partitions: int = PARTITIONS, streaming: bool 
     priced = [(_work(levels, plan), len(levels), levels) for levels in options]
     least = min(work for work, _, _ in priced)
     work, _, levels = next(option for option in priced if option[0] <= worth * least)
-    notes = [_depth_note(work, levels, priced)]
-    finer = max(partitions, min(FINER * partitions, MANY_PARTITIONS))
+    depth = _depth_note(work, levels, priced)
     if streaming:
-        return Physical(levels, "nothing", 0, None, tuple(notes))
+        return Physical(levels, "nothing", 0, None, (depth,))
+    finer = max(partitions, min(FINER * partitions, MANY_PARTITIONS))
     together, chunk, note = _together(plan, levels, finer)
     own = finer if finer <= MANY_PARTITIONS or together == "events" else None
-    return Physical(levels, together, chunk, own, (*notes, note))
+    return Physical(levels, together, chunk, own, (depth, note))
 
 
 def _depths(plan: Plan) -> dict[str | None, int]:

@@ -10,6 +10,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from factor_windows.bench.batch import HOPPING, TUMBLING
 from factor_windows.bench.workloads import devices
@@ -67,7 +68,6 @@ def run(spark: SparkSession, *, batches: int = 12, batch: int = BATCH, only: str
     twice = (*HOPPING, *(hopping(f"{seconds} seconds", f"{seconds // 2} seconds") for seconds in range(120, 220, 10)))
     with TemporaryDirectory(prefix="factor-windows-") as folder:
         events = devices(spark, batches * batch)
-        schema = events.schema
         events.repartitionByRange(batches, "ts").write.parquet(f"{folder}/in")
         _in_order(Path(folder) / "in")
         for name, windows in (
@@ -77,7 +77,7 @@ def run(spark: SparkSession, *, batches: int = 12, batch: int = BATCH, only: str
             ("20 hopping", twice),
         ):
             if only in name:
-                yield _measure(spark, f"{folder}/in", schema.simpleString()[7:-1], name, windows)
+                yield _measure(spark, f"{folder}/in", events.schema, name, windows)
 
 
 def _in_order(folder: Path) -> None:
@@ -86,11 +86,13 @@ def _in_order(folder: Path) -> None:
         os.utime(path, (number + 1, number + 1))
 
 
-def _measure(spark: SparkSession, folder: str, schema: str, name: str, windows: tuple[Window, ...]) -> Measured:
+def _measure(spark: SparkSession, folder: str, schema: StructType, name: str, windows: tuple[Window, ...]) -> Measured:
     query = Query(time="ts", keys=["device"], windows=windows, aggregates=["min(v)"])
-    ddl = schema.replace(":", " ")
     stream = (
-        spark.readStream.schema(ddl).option("maxFilesPerTrigger", 1).parquet(folder).withWatermark("ts", "10 seconds")
+        spark.readStream.schema(schema)
+        .option("maxFilesPerTrigger", 1)
+        .parquet(folder)
+        .withWatermark("ts", "10 seconds")
     )
     plan = optimize(query, rate=100, unit="1 second", keys=20)
     return Measured(name, naive=_steady(naive(query, stream)), plan=_steady(plan.run(stream)))

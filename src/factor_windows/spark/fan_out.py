@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from factor_windows.levels import Level
-
-FLAT_FEEDS = 256
-"""Up to how many instances a row's fan-out is one array of constants; beyond, steps are counted at run time."""
-ALWAYS = 2**62
-"""A reach that no row exceeds."""
+from factor_windows.levels import ALWAYS, Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +37,7 @@ class FanOut:
 
 def fan_out(level: Level, columns: Columns) -> FanOut:
     """Write down how each row is given once to every instance that it feeds."""
-    flat = sum(feed.steps for feed in level.feeds) <= FLAT_FEEDS
-    entries = [(feed, step) for feed in level.feeds for step in range(feed.steps if flat else 1)]
+    entries = level.entries
 
     def constant(values: Sequence[int], type: str = "bigint") -> str:
         return looked_up(values, columns.feed, type)
@@ -53,7 +47,7 @@ def fan_out(level: Level, columns: Columns) -> FanOut:
     begin = columns.begin if not any(feed.offset for feed, _ in entries) else f"{columns.begin} - {offset}"
     start = f"{columns.begin} - pmod({begin}, {slide})"
     steps = None
-    if not flat:
+    if not level.flat:
         most = constant([feed.steps - 1 for feed, _ in entries], "int")
         steps = f"sequence(0, {most})"
         start += f" - {columns.step} * {slide}"

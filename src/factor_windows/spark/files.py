@@ -8,6 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from factor_windows.errors import OptionError
+from factor_windows.expressions import quoted
 from factor_windows.spark.columns import first_sentence
 
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
@@ -21,7 +22,7 @@ def register(spark: SparkSession, name: str, place: str) -> None:
             frame = reader.format(_format(place)).load(place)
         else:
             frame = spark.table(place)
-        frame.createOrReplaceTempView(_quoted(name))
+        frame.createOrReplaceTempView(quoted(name))
     except AnalysisException as mistake:
         raise OptionError(f"input {name}={place} cannot be read: {first_sentence(mistake)}") from None
 
@@ -44,7 +45,3 @@ def _format(place: str) -> str:
     if suffix and suffix not in FORMATS:
         raise OptionError(f"{place!r} ends in {suffix}; files that are read and written end in {', '.join(FORMATS)}")
     return FORMATS.get(suffix, "parquet")
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

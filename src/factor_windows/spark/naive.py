@@ -7,6 +7,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from factor_windows.expressions import quoted
 from factor_windows.query import Query
 
 
@@ -27,13 +28,9 @@ def _window(query: Query, events: DataFrame, number: int) -> DataFrame:
         F.window(F.expr(query.time), *lengths).alias("w"),
     ).agg(*(F.expr(a.sql).alias(a.name) for a in query.parsed_aggregates))
     return grouped.select(
-        *(F.col(_quoted(key)) for key in keys),
+        *(F.col(quoted(key)) for key in keys),
         F.lit(window.name).alias("window_id"),
         F.col("w.start").alias("window_start"),
         F.col("w.end").alias("window_end"),
-        *(F.col(_quoted(name)) for name in names),
+        *(F.col(quoted(name)) for name in names),
     )
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

@@ -10,7 +10,7 @@ from sqlglot import exp, parse_one
 
 from factor_windows.aggregates import Aggregate, aggregate_inside
 from factor_windows.errors import FactorWindowsError
-from factor_windows.expressions import VerbatimSpark, name_of, sql_of
+from factor_windows.expressions import VerbatimSpark, name_of, quoted, sql_of
 from factor_windows.functions import FUNCTIONS, Kind
 from factor_windows.query import WINDOW_COLUMNS, Query
 from factor_windows.sql.dialects import TIMESTAMP_BY
@@ -86,9 +86,7 @@ def read_branch(select: exp.Select, *, dialect: str, time: str | None) -> Branch
     for part, name in _NOT_INSIDE.items():
         if select.args.get(part) and not (part in _AT_THE_END and outermost):
             raise trouble(select, f"{name} inside a window aggregate is not supported; write it around the query")
-    select = select.copy() if select.parent is None else _detached(select)
-    reader = _Reader(select, dialect, time)
-    return reader.branch()
+    return _Reader(_detached(select), dialect, time).branch()
 
 
 def _detached(select: exp.Select) -> exp.Select:
@@ -401,20 +399,19 @@ def merged(branches: Sequence[Branch]) -> Query:
     where = conditions[0] if shared_where else ""
     if not shared_where and all(conditions):
         where = " OR ".join(f"({condition})" for condition in dict.fromkeys(conditions))
-    quoted = [_quoted(name) for name in key_names(first.keys)]
     return Query(
         time=first.time,
-        keys=[f"{key} AS {name}" for key, name in zip(first.keys, quoted, strict=True)],
+        keys=[f"{key} AS {quoted(name)}" for key, name in zip(first.keys, key_names(first.keys), strict=True)],
         windows=windows,
-        aggregates=[f"{text} AS {_quoted(name)}" for text, name in aggregates.items()],
+        aggregates=[f"{text} AS {quoted(name)}" for text, name in aggregates.items()],
         where=where,
         having=_by_window([test or "TRUE" for test in kept], names) if any(kept) else "",
-        output=[f"{text} AS {_quoted(name)}" for name, text in columns],
+        output=[f"{text} AS {quoted(name)}" for name, text in columns],
         source=first.source,
     )
 
 
-def _same_keys(branch: Branch, order: dict[str, int], names: list[str]) -> Branch:
+def _same_keys(branch: Branch, order: dict[str, int], names: tuple[str, ...]) -> Branch:
     """Call a branch's keys by the names of the first branch's."""
     own = {name: names[order[fold(key)]] for name, key in zip(key_names(branch.keys), branch.keys, strict=True)}
 
@@ -548,8 +545,8 @@ def fold(text: str) -> str:
     >>> fold("UPPER(`Device`)")
     'upper(device)'
     """
-    quoted = text.split("`")[1::2]
-    if "'" in text or '"' in text or not all(name.isidentifier() for name in quoted):
+    in_backticks = text.split("`")[1::2]
+    if "'" in text or '"' in text or not all(name.isidentifier() for name in in_backticks):
         return text
     return text.lower().replace("`", "")
 
@@ -588,7 +585,7 @@ def _unqualified(tree: exp.Expr, own: set[str]) -> exp.Expr:
 
 
 @cache
-def key_names(keys: tuple[str, ...]) -> list[str]:
+def key_names(keys: tuple[str, ...]) -> tuple[str, ...]:
     """Name the keys as they are shown in between: a column by its own name, unless that is taken."""
     names: list[str] = []
     for number, key in enumerate(keys):
@@ -597,11 +594,7 @@ def key_names(keys: tuple[str, ...]) -> list[str]:
         taken = {*WINDOW_COLUMNS, *(other.lower() for other in names)}
         free = name and name.lower() not in taken and not name.lower().startswith(("value_", "key_"))
         names.append(name if free else f"key_{number}")
-    return names
-
-
-def _quoted(name: str) -> str:
-    return sql_of(exp.to_identifier(name, quoted=True))
+    return tuple(names)
 
 
 def _column(name: str) -> exp.Column:

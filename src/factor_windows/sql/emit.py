@@ -12,16 +12,12 @@ from factor_windows.aggregates import Aggregate
 from factor_windows.errors import OptionError
 from factor_windows.expressions import VerbatimSpark
 from factor_windows.functions import Kind, State
-from factor_windows.levels import Feed, compile_levels
+from factor_windows.levels import ALWAYS, Feed, compile_levels
 from factor_windows.plan import Plan
 from factor_windows.sql.flink import emit_flink
 from factor_windows.sql.statement import Statement
 from factor_windows.states import StateColumns
 
-FLAT_FEEDS = 256
-"""Up to how many instances a row's fan-out is written out; beyond, steps are counted by a range."""
-ALWAYS = 2**62
-"""A reach that no row exceeds."""
 DIALECTS = ("spark", "duckdb", "flink")
 _SKETCHES = {"approx_percentile", "approx_count_distinct"}
 
@@ -36,23 +32,33 @@ def emit(plan: Plan, *, dialect: str) -> str:
 def emit_statement(statement: Statement, plans: Sequence[Plan], *, dialect: str) -> str:
     """Write a whole statement: its queries, and what goes on around them."""
     if len(plans) == 1:
-        return emit(replace(plans[0], query=replace(plans[0].query, outer=_result(statement.outer))), dialect=dialect)
+        return emit(replace(plans[0], query=replace(plans[0].query, outer=statement.outer_of_one)), dialect=dialect)
     if dialect == "flink":
         raise OptionError("several queries in one statement cannot be written for Flink; give them one at a time")
-    reads, writes = (VerbatimSpark, VerbatimSpark) if dialect == "spark" else ("spark", dialect)
     prefix = _free(("result",), f"{_unbraced(statement.outer, '')} {' '.join(plan.query.source for plan in plans)}")
-    final = sqlglot.parse_one(_unbraced(statement.outer, f"{prefix}result"), read=reads)
-    with_ = final.args.get("with_")
-    before = [cte.sql(dialect=writes, pretty=True) for cte in with_.expressions] if with_ else []
-    if with_:
-        with_.pop()
     steps = [f"{prefix}result{n} AS (\n{_indented(emit(plan, dialect=dialect))}\n)" for n, plan in enumerate(plans)]
-    listed = ",\n".join([*steps, *before])
-    return f"WITH\n{listed}\n{final.sql(dialect=writes, pretty=True, normalize_functions=False, comments=False)}"
+    final = sqlglot.parse_one(_unbraced(statement.outer, f"{prefix}result"), read=_reads(dialect))
+    return _with(steps, final, dialect)
 
 
-def _result(outer: str) -> str:
-    return outer.replace("{result0}", "{result}")
+def _reads(dialect: str) -> type[VerbatimSpark] | str:
+    """Return how fragments are read: word for word for Spark, with their meaning where they are to be translated."""
+    return VerbatimSpark if dialect == "spark" else "spark"
+
+
+def _sql(tree: exp.Expr, dialect: str) -> str:
+    writes = VerbatimSpark if dialect == "spark" else dialect
+    return tree.sql(dialect=writes, pretty=True, normalize_functions=False, comments=False)
+
+
+def _with(steps: list[str], final: exp.Expr, dialect: str) -> str:
+    """Put steps before a query, and before those that it has itself."""
+    with_ = final.args.get("with_")
+    if with_ is not None:
+        with_.pop()
+        steps = [*steps, *(_sql(cte, dialect) for cte in with_.expressions)]
+    listed = ",\n".join(steps)
+    return f"WITH\n{listed}\n{_sql(final, dialect)}"
 
 
 def _unbraced(outer: str, name: str) -> str:
@@ -65,8 +71,7 @@ def _unbraced(outer: str, name: str) -> str:
 
 class _Writer:
     def __init__(self, plan: Plan, dialect: str) -> None:
-        self.dialect: type[VerbatimSpark] | str = VerbatimSpark if dialect == "spark" else dialect
-        self.reads = VerbatimSpark if dialect == "spark" else "spark"
+        self.dialect = dialect
         aggregates = plan.query.parsed_aggregates
         self.shared = not any(_unshared(aggregate, dialect) for aggregate in aggregates)
         self.plan = plan if self.shared else plan.naive()
@@ -87,28 +92,22 @@ class _Writer:
 
     def text(self) -> str:
         """Write it all, with a comment for each step."""
-        steps = [
+        steps: list[tuple[str, exp.Expr, str]] = [
             (self._name(number), self._level(number), self._describe(number))
             for number in range(1, len(self.levels) + 1)
         ]
-        shown = self._shown()
+        shown: exp.Expr = self._shown()
         if self.query.having or self.query.output:
             steps.append((f"{self.prefix}computed", shown, "every window under its name"))
             shown = self._finished()
         if self.query.outer:
             steps.append((f"{self.prefix}result", shown, "what the window aggregates of the query show"))
-            outer = self.query.outer.replace("{result}", f"{self.prefix}result").replace("{{", "{").replace("}}", "}")
-            final = sqlglot.parse_one(outer, read=self.reads)
-        else:
-            final = shown
-        with_ = final.args.get("with_")
-        before = with_.expressions if with_ else []
-        if with_:
-            with_.pop()
-        ctes = [f"-- {comment}\n{name} AS (\n{_indented(self._sql(tree))}\n)" for name, tree, comment in steps]
-        ctes += [self._sql(cte) for cte in before]
-        listed = ",\n".join(ctes)
-        return f"WITH\n{listed}\n{self._sql(final)}"
+            outer = _unbraced(self.query.outer, f"{self.prefix}result")
+            shown = sqlglot.parse_one(outer, read=_reads(self.dialect))
+        written = [
+            f"-- {comment}\n{name} AS (\n{_indented(_sql(tree, self.dialect))}\n)" for name, tree, comment in steps
+        ]
+        return _with(written, shown, self.dialect)
 
     def _name(self, number: int) -> str:
         return f"{self.prefix}level_{number}"
@@ -124,11 +123,8 @@ class _Writer:
         source = "events" if number == 1 else self._name(number - 1)
         return _one_line(f"{', '.join(names)}: from {source}")
 
-    def _sql(self, tree: exp.Expr) -> str:
-        return tree.sql(dialect=self.dialect, pretty=True, normalize_functions=False, comments=False)
-
     def _read(self, text: str) -> exp.Expr:
-        tree = sqlglot.parse_one(text, read=self.reads)
+        tree = sqlglot.parse_one(text, read=_reads(self.dialect))
         return tree.transform(_with_nulls) if self.dialect == "duckdb" else tree
 
     def _floor(self, begin: str, slide: str, offset: str = "0") -> str:
@@ -143,8 +139,7 @@ class _Writer:
         first = number == 1
         keys = [self._key(place, first) for place in range(len(self.query.parsed_keys))]
         begin = self.time if first else self.start
-        flat = sum(feed.steps for feed in level.feeds) <= FLAT_FEEDS
-        entries = [(feed, step) for feed in level.feeds for step in range(feed.steps if flat else 1)]
+        flat, entries = level.flat, level.entries
         alone = len(entries) == 1
         if alone:
             feed = entries[0][0]

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from factor_windows.aggregates import Aggregate
 from factor_windows.errors import QueryError
+from factor_windows.expressions import quoted
 from factor_windows.functions import Kind
 from factor_windows.plan import Plan, PlanNode
 from factor_windows.sql.dialects import Flink
@@ -33,7 +34,7 @@ def emit_flink(plan: Plan) -> str:
         raise QueryError("only plain window aggregates over a time column can be written for Flink")
     columns = StateColumns("fw_s")
     lowers = [columns.add(a, a.states(time=query.time), a.function.lower) for a in query.parsed_aggregates]
-    keys = [exp.to_identifier(key.name, quoted=True).sql(dialect=Flink) for key in query.parsed_keys]
+    keys = [quoted(key.name) for key in query.parsed_keys]
     steps = [f"-- events\nevents AS (\n  SELECT {_events(plan)}\n)"]
     numbers = {node.name: f"node_{number}" for number, node in enumerate(plan.nodes, start=1)}
     for node in plan.nodes:
@@ -58,10 +59,7 @@ def emit_flink(plan: Plan) -> str:
         return _with(steps, united)
     inner = "\n".join(f"  {line}" for line in united.splitlines())
     steps.append(f"-- every window under its name\ncomputed AS (\n{inner}\n)")
-    chosen = ", ".join(
-        f"{column.sql} AS {exp.to_identifier(column.name, quoted=True).sql(dialect=Flink)}"
-        for column in query.parsed_output
-    )
+    chosen = ", ".join(f"{column.sql} AS {quoted(column.name)}" for column in query.parsed_output)
     having = f"\nWHERE {query.having}" if query.having else ""
     return _with(steps, f"SELECT {chosen or '*'}\nFROM computed{having}")
 
@@ -73,7 +71,7 @@ def _with(steps: list[str], final: str) -> str:
 
 def _events(plan: Plan) -> str:
     query = plan.query
-    keys = [f"{key.sql} AS {exp.to_identifier(key.name, quoted=True).sql(dialect=Flink)}" for key in query.parsed_keys]
+    keys = [f"{key.sql} AS {quoted(key.name)}" for key in query.parsed_keys]
     plain = [key for key in query.parsed_keys if key.sql.replace("`", "") == key.name]
     listed = ["*", *(text for text, key in zip(keys, query.parsed_keys, strict=True) if key not in plain)]
     where = f" WHERE {query.where}" if query.where else ""
@@ -107,9 +105,6 @@ def _interval(microseconds: int) -> str:
 
 def _shown(aggregates: tuple[Aggregate, ...], lowers: list[str], keys: list[str], name: str, node: str) -> str:
     window_id = exp.Literal.string(name).sql(dialect=Flink)
-    values = [
-        f"{lower} AS {exp.to_identifier(aggregate.name, quoted=True).sql(dialect=Flink)}"
-        for aggregate, lower in zip(aggregates, lowers, strict=True)
-    ]
+    values = [f"{lower} AS {quoted(aggregate.name)}" for aggregate, lower in zip(aggregates, lowers, strict=True)]
     listed = [*keys, f"{window_id} AS window_id", "window_start", "window_end", *values]
     return f"SELECT {', '.join(listed)}\nFROM {node}"

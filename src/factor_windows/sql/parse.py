@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -35,8 +34,7 @@ def parse(text: str, *, dialect: str | None = None, time: str | None = None) -> 
     for statement in read(text, dialect=dialect, time=time):
         if len(statement.queries) == 1:
             [query] = statement.queries
-            outer = statement.outer.replace("{result0}", "{result}")
-            queries.append(replace(query, outer=outer) if outer else query)
+            queries.append(replace(query, outer=statement.outer_of_one) if statement.outer else query)
         else:
             united = " UNION ALL ".join(f"SELECT * FROM {{result{n}}}" for n in range(len(statement.queries)))
             if statement.outer != united:
@@ -57,10 +55,11 @@ def read(text: str, *, dialect: str | None = None, time: str | None = None) -> t
     if not isinstance(text, str) or not text.strip():
         raise SqlError("the SQL text is empty; write a SELECT with GROUP BY and a window, such as window(ts, '1 hour')")
     try:
-        tokens = DIALECTS[dialect or "azure"]().tokenize(text)
-        name = dialect or recognized(tokens)
-        _check_depth(DIALECTS[name]().tokenize(text))
-        trees = [tree for tree in sqlglot.parse(text, read=DIALECTS[name]) if tree is not None]
+        name = dialect or recognized(DIALECTS["azure"]().tokenize(text))
+        grammar = DIALECTS[name]()
+        tokens = grammar.tokenize(text)
+        _check_depth(tokens)
+        trees = [tree for tree in grammar.parser().parse(tokens, text) if tree is not None]
     except TokenError as mistake:
         line, _, column = str(mistake.__cause__ or mistake).rpartition(" from ")[2].partition(":")
         place = f"line {line}, column {column}" if line.isdigit() and column.isdigit() else "line 1, column 1"

@@ -18,3 +18,8 @@ class Statement:
     """Where the user wants the result to go, if the text says it."""
     notes: tuple[str, ...] = ()
     """Why there is more than one query."""
+
+    @property
+    def outer_of_one(self) -> str:
+        """Return the outer part as a query has it that is the only one."""
+        return self.outer.replace("{result0}", "{result}")
