@@ -91,6 +91,20 @@ def test_a_stream_gives_batchs_rows_and_flush_the_rest(spark, tmp_path, windows,
     assert len(query.lastProgress["stateOperators"]) == 2
 
 
+def test_flush_goes_by_the_watermark_whatever_the_time_zone(spark):
+    plan = optimize(Query(time="ts", windows=[tumbling("1h"), hopping("3h", "1h")], aggregates=["count(*) AS n"]))
+    events = spark.range(48).selectExpr("TIMESTAMP_NTZ '2024-03-30 12:00:00' + make_dt_interval(0, id) AS ts")
+    watermark = datetime(2024, 3, 31, 18, 30, tzinfo=UTC)
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        for other in ("UTC", "Europe/Berlin", "Asia/Tokyo"):
+            spark.conf.set("spark.sql.session.timeZone", other)
+            left = plan.run(events).where("window_end > TIMESTAMP_NTZ '2024-03-31 18:30:00'")
+            assert differing_rows(plan.flush(events, watermark), left) == 0
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+
 @pytest.mark.parametrize("mode", ["update", "complete"])
 def test_update_and_complete_give_what_naive_gives_with_one_operator(spark, tmp_path, mode):
     rng = random.Random(mode)

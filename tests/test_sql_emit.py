@@ -172,6 +172,21 @@ def test_any_name_works_as_key_value_alias_and_table(spark, name):
         assert db.execute("SELECT count(*) FROM information_schema.tables").fetchone() == (1,)
 
 
+@pytest.mark.parametrize(
+    "windows", ["'1 hour SLIDE 10 seconds'", "'1 hour SLIDE 10 seconds', '20 seconds', '1 minute'"]
+)
+def test_a_long_range_with_a_small_slide_is_written_too(spark, windows):
+    text = f"SELECT k, window_id AS i, window_start AS s, count(*) AS c FROM r GROUP BY k, WINDOWS(ts, {windows})"
+    plan = fw.optimize(fw.parse(text))
+    spark.range(50).selectExpr("timestamp_seconds(id * 7) AS ts", "id % 2 AS k").createOrReplaceTempView("r")
+    expected = sorted(map(tuple, plan.run(spark.table("r")).collect()), key=repr)
+    assert len(expected) > 700
+    assert sorted(map(tuple, spark.sql(plan.sql()).collect()), key=repr) == expected
+    with duckdb.connect() as db:
+        db.execute("CREATE TABLE r AS SELECT make_timestamp(i * 7000000) AS ts, i % 2 AS k FROM range(50) t(i)")
+        assert sorted(db.execute(plan.sql(dialect="duckdb")).fetchall(), key=repr) == expected
+
+
 EXAMPLES = {
     "paper-azure": "SELECT DeviceID, System.Window().Id AS w, MIN(T) AS min_t FROM Input TIMESTAMP BY EntryTime "
     "GROUP BY DeviceID, Windows(Window('20 min', TumblingWindow(minute, 20)), Window('30 min', "

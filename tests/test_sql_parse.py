@@ -62,6 +62,21 @@ def test_a_window_is_read(text, window):
     assert query.time == "ts"
 
 
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("SELECT max(v) AS m FROM r WHERE k <> 'it\\'s' GROUP BY window(ts, '1 hour')", "k <> 'it\\'s'"),
+        ("SELECT max(v) AS m FROM r WHERE k <> \"it's\" GROUP BY window(ts, '1 hour')", "k <> 'it\\'s'"),
+        (
+            "SELECT MAX(v) AS m FROM r TIMESTAMP BY ts WHERE [k] <> 'C:\\' GROUP BY TumblingWindow(hour, 1)",
+            "`k` <> 'C:\\\\'",
+        ),
+    ],
+)
+def test_each_dialect_keeps_its_own_quotes(text, where):
+    assert parse(text).where == where
+
+
 def test_windows_keep_their_ids():
     text = (
         "SELECT k, window_id, max(v) FROM r GROUP BY k, WINDOWS(ts, '20 minutes', '1 hour SLIDE 10 minutes' AS hourly)"

@@ -191,7 +191,7 @@ def run(
 
     from rich.console import Console
 
-    from factor_windows.spark.compare import differing_rows
+    from factor_windows.spark.compare import compared
     from factor_windows.spark.files import register, write
     from factor_windows.spark.progress import shown
     from factor_windows.spark.statement import run as run_statement
@@ -208,7 +208,7 @@ def run(
     if explain:
         for part in statement.queries:
             print(optimize(part).explain(physical=True) + "\n")
-    spark = _local_spark(master=master)
+    spark = _spark(master=master)
     for name, _, place in places:
         register(spark, name, place)
     result = run_statement(spark, statement)
@@ -216,13 +216,12 @@ def run(
     with shown(spark, "running", console):
         write(result, output)
     seconds = perf_counter() - begin
-    rows = run_statement(spark, statement).count() if verify else None
     console.print(f"wrote {output} in {seconds:.1f} s")
     if verify:
         with shown(spark, "comparing with the query run window by window", console):
-            different = differing_rows(run_statement(spark, statement), run_naively(spark, statement))
-        if different:
-            console.print(f"{different} rows differ from the query run window by window")
+            rows, differing = compared(run_statement(spark, statement), run_naively(spark, statement))
+        if differing:
+            console.print(f"{differing} rows differ from the query run window by window")
             raise typer.Exit(1)
         console.print(f"verified: all {rows:,} rows equal those of the query run window by window")
 
@@ -239,9 +238,9 @@ def demo(
     from factor_windows.demo_stream import run as watch
 
     if stream:
-        watch(_local_spark(), seconds=seconds)
+        watch(_spark(), seconds=seconds)
         return
-    run(_local_spark(), output, events=events)
+    run(_spark(), output, events=events)
 
 
 @app.command()
@@ -264,7 +263,7 @@ def bench(
         from factor_windows.bench import batch as spark_batch
 
         print(f"\n{spark_batch.HEADER}", flush=True)
-        spark = _local_spark(status_page=True)
+        spark = _spark(status_page=True)
         for result in spark_batch.run(spark, events=events, repeats=repeats, only=only):
             print(result, flush=True)
         counted = ", ".join(f"{windows} windows {count}" for windows, count in spark_batch.operators(spark).items())
@@ -273,7 +272,7 @@ def bench(
         from factor_windows.bench import streaming as spark_streaming
 
         print(f"\n{spark_streaming.HEADER}", flush=True)
-        for settled in spark_streaming.run(_local_spark(), only=only):
+        for settled in spark_streaming.run(_spark(), only=only):
             print(settled, flush=True)
     if not all(result.within_limit for result in measured):
         raise typer.Exit(1)
@@ -293,22 +292,26 @@ def _statement(path: Path, *, dialect: str | None, time: str | None) -> Statemen
     return statements[0]
 
 
-def _local_spark(*, master: str | None = None, status_page: bool = False) -> SparkSession:
+def _spark(*, master: str | None = None, status_page: bool = False) -> SparkSession:
     from pyspark.sql import SparkSession
 
     cores = os.cpu_count() or 2
-    session: SparkSession = (
+    builder = (
         SparkSession.builder.master(master or f"local[{cores}]")
         .appName("factor-windows")
-        .config("spark.sql.shuffle.partitions", 4 * cores)
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", status_page)
         .config("spark.ui.port", 0)
-        .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", os.environ.get("FACTOR_WINDOWS_MEMORY", "1g"))
-        .getOrCreate()
     )
+    if master is None:
+        # A cluster has its own number of partitions and its own memory, and must reach the driver.
+        builder = (
+            builder.config("spark.sql.shuffle.partitions", 4 * cores)
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.memory", os.environ.get("FACTOR_WINDOWS_MEMORY", "1g"))
+        )
+    session: SparkSession = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 

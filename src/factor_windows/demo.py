@@ -14,7 +14,7 @@ from factor_windows.explain.picture import picture
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search import optimize
-from factor_windows.spark.compare import differing_rows
+from factor_windows.spark.compare import compared
 from factor_windows.spark.naive import naive
 from factor_windows.window import tumbling
 
@@ -74,7 +74,7 @@ def _seconds(frame: DataFrame) -> float:
 
 def _compared(query: Query, plan: Plan, readings: DataFrame) -> int:
     """Return the number of rows, all of them equal; means may differ in their last digits."""
-    result = plan.run(readings)
-    if differing_rows(result, naive(query, readings)):
+    rows, differing = compared(plan.run(readings), naive(query, readings))
+    if differing:
         raise AssertionError("the plan's result differs from the naive one")
-    return result.count()
+    return rows

@@ -12,6 +12,11 @@ TOLERANCE = 1e-9
 
 def differing_rows(left: DataFrame, right: DataFrame) -> int:
     """Count the rows of either side that have no equal on the other, as often as they occur; columns go by place."""
+    return compared(left, right)[1]
+
+
+def compared(left: DataFrame, right: DataFrame) -> tuple[int, int]:
+    """Count the rows on the left, and those of either side that differ."""
     floats = [place for place, field in enumerate(left.schema) if isinstance(field.dataType, DoubleType | FloatType)]
     exact = [place for place in range(len(left.columns)) if place not in floats]
     sides = [
@@ -33,9 +38,11 @@ def differing_rows(left: DataFrame, right: DataFrame) -> int:
         f"size(here) = size(there) AND forall(zip_with(here, there, (a, b) -> {' AND '.join(close) or 'true'}), x -> x)"
     )
     counted = joined.agg(
+        F.expr("sum(coalesce(size(here), 0))"),
         F.expr(
             f"sum(CASE WHEN coalesce({equal}, false) THEN 0"
             " ELSE greatest(1, abs(coalesce(size(here), 0) - coalesce(size(there), 0))) END)"
-        )
+        ),
     ).first()
-    return int((counted[0] if counted else 0) or 0)
+    rows, differing = counted or (0, 0)
+    return int(rows or 0), int(differing or 0)

@@ -46,15 +46,15 @@ def flush(plan: Plan, events: DataFrame, stopped: StreamingQuery | datetime) -> 
         raise OptionError("flush takes the events as a batch; read the stream's source with spark.read")
     watermark = stopped if isinstance(stopped, datetime) else _watermark(stopped)
     bare = replace(plan, query=replace(plan.query, having="", output=(), outer=""))
+    if watermark is None:
+        return batch.run(plan, events)
     longest = max(node.window.range for node in plan.nodes)
-    if watermark is not None:
-        edge = f"timestamp_micros({round(watermark.timestamp() * 1_000_000)})"
-        since = f"{edge} - make_dt_interval(0, 0, 0, {longest / 1e6:.6f})"
-        events = events.where(f"CAST({plan.query.parsed_time.sql} AS TIMESTAMP) >= {since}")
-    result = batch.run(bare, events)
-    if watermark is not None:
-        result = result.where(f"CAST(window_end AS TIMESTAMP) > {edge}")
-    return finished(plan.query, result)
+    edge = round(watermark.timestamp() * 1_000_000)
+    time = plan.query.parsed_time.sql
+    kind = events.select(F.expr(time)).schema[0].dataType
+    result = batch.run(bare, events.where(f"{microseconds(time, kind)} >= {edge - longest}"))
+    ended = microseconds("window_end", result.schema["window_end"].dataType)
+    return finished(plan.query, result.where(f"{ended} > {edge}"))
 
 
 def _watermark(query: StreamingQuery) -> datetime | None:

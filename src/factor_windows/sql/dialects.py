@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import TokenType
 
 from factor_windows.expressions import VerbatimSpark
 
@@ -83,8 +84,13 @@ class Flink(WindowedSpark):
 DIALECTS: dict[str, type[WindowedSpark]] = {"spark": WindowedSpark, "azure": Azure, "flink": Flink}
 
 
-def recognized(tokens: list[Token]) -> str:
+def recognized(text: str) -> str:
     """Tell the dialect by the words that only one of them has."""
+    try:
+        tokens = WindowedSpark().tokenize(text)
+    except TokenError:
+        # A quote that ends for Azure may go on for Spark, where a backslash comes before it.
+        tokens = Azure().tokenize(text)
     words = [token.text.upper() if token.token_type != TokenType.STRING else "" for token in tokens]
     pairs = set(pairwise(words))
     if not _AZURE_WORDS.isdisjoint(words) or ("SYSTEM", ".") in pairs:

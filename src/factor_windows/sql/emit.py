@@ -140,7 +140,7 @@ class _Writer:
         keys = [self._key(place, first) for place in range(len(self.query.parsed_keys))]
         begin = self.time if first else self.start
         flat, entries = level.flat, level.entries
-        alone = len(entries) == 1
+        alone = flat and len(entries) == 1
         if alone:
             feed = entries[0][0]
             start, node = self._floor(begin, str(feed.slide), str(feed.offset)), str(feed.target)

@@ -55,7 +55,7 @@ def read(text: str, *, dialect: str | None = None, time: str | None = None) -> t
     if not isinstance(text, str) or not text.strip():
         raise SqlError("the SQL text is empty; write a SELECT with GROUP BY and a window, such as window(ts, '1 hour')")
     try:
-        name = dialect or recognized(DIALECTS["azure"]().tokenize(text))
+        name = dialect or recognized(text)
         grammar = DIALECTS[name]()
         tokens = grammar.tokenize(text)
         _check_depth(tokens)
