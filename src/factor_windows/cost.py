@@ -1,15 +1,17 @@
-"""What a plan costs: the paper's model in exact arithmetic, and one in rows per unit of time for Spark."""
+"""What a plan costs: the paper's model in exact arithmetic, and one in updates per unit of time for Spark."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from math import expm1, lcm
+from math import expm1, inf, lcm
 from typing import ClassVar, Protocol
 
-from factor_windows.coverage import multiplier
+from factor_windows.coverage import fewest, multiplier
 from factor_windows.errors import OptionError
+from factor_windows.prices import Prices
 from factor_windows.query import Query
+from factor_windows.slices import Slices, Tiling, mean_length, pieces_of
 from factor_windows.window import Duration, Window, common_step, duration
 
 Rate = int | float | Fraction
@@ -21,7 +23,7 @@ DENSE = 100
 
 
 class CostModel(Protocol):
-    """Prices the edges of a plan. An edge costs (instances of the child) x (what one of them reads)."""
+    """Prices the edges of a plan: (instances of the child) x (what one of them reads), and what comes on top of it."""
 
     name: ClassVar[str]
 
@@ -37,17 +39,23 @@ class CostModel(Protocol):
     def grain(self) -> int:
         """Return the length of the virtual root's instances, of which factor windows below it are multiples."""
 
-    def recurrence_count(self, window: Window) -> Cost:
+    def recurrence_count(self, tiling: Tiling) -> Cost:
         """Count the instances in the time that costs are about."""
 
-    def filled(self, window: Window) -> Cost:
-        """Return the share of the window's instances that hold any event."""
+    def filled(self, tiling: Tiling) -> Cost:
+        """Return the share of the instances that hold any event."""
 
-    def instance_cost(self, window: Window, parent: Window | None) -> Cost:
+    def instance_cost(self, tiling: Tiling, parent: Tiling | None) -> Cost:
         """Count what one instance reads: raw events, or filled instances of its parent."""
 
-    def of(self, window: Window, parent: Window | None) -> Cost:
-        """Count what all instances read in the time that costs are about."""
+    def weight(self, parent: Tiling | None) -> Cost:
+        """Return what one read costs: of a raw event, or of a row of any parent."""
+
+    def overhead(self, tiling: Tiling, parent: Tiling | None) -> Cost:
+        """Return what an edge costs beside its reads; it is the same for all parents but the raw events."""
+
+    def of(self, tiling: Tiling, parent: Tiling | None) -> Cost:
+        """Return what an edge costs in the time that costs are about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,45 +75,69 @@ class PaperCost:
     """Events per unit: the paper's eta."""
     period: int
     """The paper's R: the least common multiple of the query's ranges, in microseconds."""
+    thrifty: bool = False
+    """Whether an instance reads the fewest of its parent's that make it up, or, as the paper has it, all inside."""
 
     @classmethod
     def of_query(
-        cls, query: Query, *, rate: Rate | None = None, unit: Duration | None = None, keys: int | None = None
+        cls,
+        query: Query,
+        *,
+        rate: Rate | None = None,
+        unit: Duration | None = None,
+        keys: int | None = None,
+        thrifty: bool = False,
     ) -> PaperCost:
         """Choose the period from the query's windows; the paper's model has no use for the number of keys."""
         period = lcm(*(window.range for window in query.names))
-        return cls(unit=_unit(query, unit), rate=_positive("rate", rate) or Fraction(1), period=period)
+        return cls(_unit(query, unit), _positive("rate", rate) or Fraction(1), period, thrifty)
 
     @property
     def grain(self) -> int:
         """Return the unit: the paper's virtual root is S<1, 1>."""
         return self.unit
 
-    def filled(self, window: Window) -> Cost:
+    def filled(self, tiling: Tiling) -> Cost:
         """Return one: the paper's streams have an event in every instance."""
         return 1
 
-    def recurrence_count(self, window: Window) -> Cost:
+    def recurrence_count(self, tiling: Tiling) -> Cost:
         """Count the instances within one period (Paper: Equation 1); no whole number if the slide does not fit."""
-        whole, rest = divmod(self.period - window.range, window.slide)
-        return 1 + whole if rest == 0 else 1 + whole + Fraction(rest, window.slide)
+        if isinstance(tiling, Slices):
+            pieces = pieces_of(tiling.edges)
+            return Fraction(self.period * pieces.count, pieces.span)
+        whole, rest = divmod(self.period - tiling.range, tiling.slide)
+        return 1 + whole if rest == 0 else 1 + whole + Fraction(rest, tiling.slide)
 
-    def instance_cost(self, window: Window, parent: Window | None) -> Cost:
+    def instance_cost(self, tiling: Tiling, parent: Tiling | None) -> Cost:
         """Count what one instance reads: raw events, or instances of its parent (Paper: Observation 1)."""
         if parent is None:
-            return self.rate * window.range / self.unit
-        return multiplier(parent, window)
+            return self.rate * mean_length(tiling) / self.unit
+        if isinstance(tiling, Slices) or isinstance(parent, Slices):
+            return mean_length(tiling) / mean_length(parent)
+        return fewest(parent, tiling) if self.thrifty else multiplier(parent, tiling)
 
-    def of(self, window: Window, parent: Window | None) -> Cost:
+    def weight(self, parent: Tiling | None) -> Cost:
+        """Return one: all reads cost the same in the paper."""
+        return 1
+
+    def overhead(self, tiling: Tiling, parent: Tiling | None) -> Cost:
+        """Return nothing: the paper counts reads."""
+        return 0
+
+    def of(self, tiling: Tiling, parent: Tiling | None) -> Cost:
         """Count what all instances within one period read."""
-        return self.recurrence_count(window) * self.instance_cost(window, parent)
+        return self.recurrence_count(tiling) * self.instance_cost(tiling, parent)
 
 
 @dataclass(frozen=True, slots=True)
 class SparkCost:
-    """The number of rows read per unit of time: by keys, and only for instances that hold an event.
+    """What Spark does per unit of time: by keys, and only for instances that hold an event.
 
-    >>> cost = SparkCost(unit=1_000_000, rate=100.0, keys=20.0)
+    Counted in updates: one update is one event given to one instance. What else Spark does is priced in updates.
+
+    >>> prices = Prices(scan=0, update=1, merge=1, shuffle=0, group=0)
+    >>> cost = SparkCost(unit=1_000_000, rate=100.0, keys=20.0, prices=prices)
     >>> ten, twenty = (Window(range=seconds * 1_000_000, slide=seconds * 1_000_000) for seconds in (10, 20))
     >>> cost.of(ten, None), round(cost.of(twenty, ten), 3)
     (100.0, 2.0)
@@ -119,40 +151,85 @@ class SparkCost:
     """How many combinations of keys there are."""
     assumed: bool = False
     """Whether nobody gave the rate, so that a dense stream is assumed."""
+    thrifty: bool = False
+    """Whether an instance reads the fewest of its parent's that make it up, or, as the paper has it, all inside."""
+    prices: Prices = field(default_factory=Prices)
+    units: float = inf
+    """How many units of time the events span, if that is known: steps have a price whatever their size."""
 
     @classmethod
     def of_query(
-        cls, query: Query, *, rate: Rate | None = None, unit: Duration | None = None, keys: int | None = None
+        cls,
+        query: Query,
+        *,
+        rate: Rate | None = None,
+        unit: Duration | None = None,
+        keys: int | None = None,
+        thrifty: bool = False,
+        prices: Prices | None = None,
+        events: float = inf,
     ) -> SparkCost:
         """Take the statistics as given, and assume a dense stream where they are not."""
         length = _unit(query, unit)
         number_of_keys = float(_positive("keys", keys) or 1)
         given = _positive("rate", rate)
         dense = DENSE * number_of_keys * length / common_step(tuple(query.names))
-        return cls(length, float(given or dense), number_of_keys, assumed=given is None)
+        each = float(given or dense)
+        return cls(length, each, number_of_keys, given is None, thrifty, prices or Prices(), events / each)
 
     @property
     def grain(self) -> int:
         """Return one microsecond: raw events have no instances that a factor window would have to fit."""
         return 1
 
-    def recurrence_count(self, window: Window) -> float:
+    def recurrence_count(self, tiling: Tiling) -> float:
         """Count the instances that end in a unit of time, for all keys."""
-        return self.keys * self.unit / window.slide
+        return self.keys * self.unit / (tiling.slide if isinstance(tiling, Window) else float(mean_length(tiling)))
 
-    def filled(self, window: Window) -> float:
+    def filled(self, tiling: Tiling) -> float:
         """Return the chance that an instance holds an event, if events come independently of each other."""
-        return -expm1(-self.rate / self.keys * window.range / self.unit)
+        per_time = self.rate / self.keys / self.unit
+        if isinstance(tiling, Window):
+            return -expm1(-per_time * tiling.range)
+        pieces = pieces_of(tiling.edges)
+        return sum(-expm1(-per_time * length) * count for length, count in pieces.lengths) / pieces.count
 
-    def instance_cost(self, window: Window, parent: Window | None) -> float:
+    def rows(self, tiling: Tiling) -> float:
+        """Count the rows that a node emits per unit of time."""
+        return self.recurrence_count(tiling) * self.filled(tiling)
+
+    def instance_cost(self, tiling: Tiling, parent: Tiling | None) -> float:
         """Count the rows that one instance reads."""
         if parent is None:
-            return self.rate / self.keys * window.range / self.unit
-        return multiplier(parent, window) * self.filled(parent)
+            return self.rate / self.keys * float(mean_length(tiling)) / self.unit
+        if isinstance(tiling, Slices) or isinstance(parent, Slices):
+            reads = float(mean_length(tiling) / mean_length(parent))
+        else:
+            reads = multiplier(parent, tiling)
+            if self.thrifty:
+                # Rows that no instance of the longer slide wants are looked at too.
+                reads = min(reads, fewest(parent, tiling) * tiling.slide / parent.slide)
+        return reads * self.filled(parent)
 
-    def of(self, window: Window, parent: Window | None) -> float:
-        """Count the rows that a window reads per unit of time."""
-        return self.recurrence_count(window) * self.instance_cost(window, parent)
+    def weight(self, parent: Tiling | None) -> float:
+        """Return one for an event; a row of partial results costs more, as it meets larger hash tables."""
+        return 1.0 if parent is None else self.prices.relative("merge")
+
+    def overhead(self, tiling: Tiling, parent: Tiling | None) -> float:
+        """Price the scan and the move of what is made from events, or the emitting of what is made from rows."""
+        if parent is None:
+            raw = self.rate * self.prices.relative("scan") + self.rows(tiling) * self.prices.relative("shuffle")
+            return raw + self._finding(tiling, self.rate)
+        return self.rows(tiling) * self.prices.relative("group") + self._finding(tiling, self.rows(parent))
+
+    def _finding(self, tiling: Tiling, read: float) -> float:
+        """Price the search for the slice that each row belongs to."""
+        return (len(tiling.edges) - 1) * read * self.prices.relative("edge") if isinstance(tiling, Slices) else 0.0
+
+    def of(self, tiling: Tiling, parent: Tiling | None) -> float:
+        """Count the updates of an edge per unit of time, and what comes on top of them."""
+        reads = self.recurrence_count(tiling) * self.instance_cost(tiling, parent)
+        return reads * self.weight(parent) + self.overhead(tiling, parent)
 
 
 def _unit(query: Query, unit: Duration | None) -> int:

@@ -54,3 +54,49 @@ def covering_set(parent: Window, child: Window, start: int) -> range:
     [4, 6]
     """
     return range(start, start + child.range - parent.range + 1, parent.slide)
+
+
+def tiles(parent: Window, child: Window) -> bool:
+    """Say whether some instances of `parent`, end to end, make up every instance of `child`: a sparse partition.
+
+    The paper asks for a tumbling parent. A hopping one does as well: of its instances every range-th is read.
+
+    >>> from factor_windows.window import hopping
+    >>> tiles(hopping("6m", "1m"), hopping("24m", "1m")), tiles(hopping("8s", "2s"), hopping("10s", "2s"))
+    (True, False)
+    """
+    step = parent.slide
+    return (
+        child.range % parent.range == 0
+        and parent.range % step == 0
+        and child.slide % step == 0
+        and (child.offset - parent.offset) % step == 0
+    )
+
+
+def fewest(parent: Window, child: Window) -> int:
+    """Count the instances of a covering `parent` that are enough to make up one instance of `child`: a sparse cover.
+
+    If the parent tiles the child they are the tiles.
+
+    >>> from factor_windows.window import hopping
+    >>> parent, child = hopping("8s", "2s"), hopping("24s", "2s")
+    >>> fewest(parent, child), multiplier(parent, child)
+    (3, 9)
+    """
+    return 1 - (parent.range - child.range) // stride(parent)
+
+
+def fewest_set(parent: Window, child: Window, start: int) -> tuple[int, ...]:
+    """List the starts of the fewest `parent` instances that make up the `child` instance at `start`.
+
+    >>> fewest_set(Window(range=4, slide=2), Window(range=10, slide=2), start=0)
+    (0, 4, 6)
+    """
+    last = child.range - parent.range
+    return tuple(start + min(step * stride(parent), last) for step in range(fewest(parent, child)))
+
+
+def stride(window: Window) -> int:
+    """Return the greatest distance between two instances that leave no gap."""
+    return window.range // window.slide * window.slide

@@ -5,32 +5,55 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from factor_windows.coverage import covers, partitions
+from factor_windows.coverage import covers, partitions, tiles
 from factor_windows.functions import Kind
 from factor_windows.query import Query
+from factor_windows.slices import Slices, Tiling, is_pieces, serves
 from factor_windows.window import Window
 
 RELATIONS: Mapping[Kind, Callable[[Window, Window], bool]] = {Kind.OVERLAP_SAFE: covers, Kind.MERGEABLE: partitions}
-"""The relation that an edge needs; holistic functions have none, and read raw events only."""
+"""The relation that the paper's edges need; holistic functions have none, and read raw events only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """What a plan computes once: a window for a set of keys. Functions and filters are states it carries."""
 
-    window: Window
+    window: Tiling
     keys: frozenset[str] = frozenset()
 
     def can_read(self, parent: Node, kind: Kind) -> bool:
-        """Say whether this node can be computed from another one, for functions of that kind.
+        """Say whether this node can be computed from another one, for functions of that kind, by any relation there is.
 
         >>> from factor_windows.window import tumbling
         >>> site_hours = Node(tumbling("1 hour"), frozenset({"site"}))
         >>> site_hours.can_read(Node(tumbling("10 minutes"), frozenset({"site", "device"})), Kind.MERGEABLE)
         True
         """
-        holds = RELATIONS.get(kind)
-        return holds is not None and holds(parent.window, self.window) and self.keys <= parent.keys
+        return self.keys <= parent.keys and can_make(parent.window, self.window, kind)
+
+
+def window_of(node: Node) -> Window:
+    """Return the window of a node of the paper's graph, which knows no slices."""
+    assert isinstance(node.window, Window)
+    return node.window
+
+
+def can_make(parent: Tiling, child: Tiling, kind: Kind) -> bool:
+    """Say whether instances of one make up every instance of another, for functions of that kind.
+
+    >>> from factor_windows.window import hopping
+    >>> minutes = [hopping(f"{length} minutes", "1 minute") for length in (8, 10)]
+    >>> can_make(*minutes, Kind.OVERLAP_SAFE), can_make(*minutes, Kind.MERGEABLE)
+    (True, False)
+    """
+    if kind is Kind.HOLISTIC:
+        return False
+    if is_pieces(parent):
+        return serves(parent, child)
+    if isinstance(parent, Slices) or isinstance(child, Slices):
+        return False
+    return tiles(parent, child) or (kind is Kind.OVERLAP_SAFE and covers(parent, child))
 
 
 def keys_of(query: Query) -> frozenset[str]:
@@ -84,21 +107,22 @@ class CoverageGraph:
 
 def _parents(nodes: tuple[Node, ...], kind: Kind) -> dict[Node, tuple[Node, ...]]:
     """Find each node's parents among those that Theorem 1 leaves: asking every pair is slow for 1,000 windows."""
+    holds = RELATIONS.get(kind)
     by_slide: dict[int, dict[tuple[int, int], list[Node]]] = {}
     for node in sorted(nodes, key=lambda node: node.window.range):
-        window = node.window
+        window = window_of(node)
         residues = (window.range % window.slide, window.offset)
         by_slide.setdefault(window.slide, {}).setdefault(residues, []).append(node)
     parents: dict[Node, tuple[Node, ...]] = {}
     for child in nodes:
-        window = child.window
+        window = window_of(child)
         found: list[Node] = []
         for slide, by_residues in by_slide.items():
             if window.slide % slide == 0:
                 for parent in by_residues.get((window.range % slide, window.offset % slide), ()):
                     if parent.window.range >= window.range:
                         break
-                    if child.can_read(parent, kind):
+                    if holds is not None and holds(window_of(parent), window) and child.keys <= parent.keys:
                         found.append(parent)
         parents[child] = tuple(found)
     return parents

@@ -6,11 +6,16 @@ rows read and written, and says why; knows nothing of pyspark.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal
 
-from factor_windows.cost import CostModel, SparkCost
+from factor_windows.cost import SparkCost
+from factor_windows.coverage import fewest, stride
+from factor_windows.functions import Kind
 from factor_windows.plan import Plan
+from factor_windows.slices import Progression, Slices, is_pieces
 from factor_windows.window import Window, readable
 
 FLAT_FEEDS = 256
@@ -19,8 +24,8 @@ ALWAYS = 2**62
 """A reach that no row exceeds."""
 RAW = -1
 """The number of the raw events where nodes go by their place in the plan."""
-EVENT = Window(range=1, slide=1)
-"""A raw event seen as an instance one microsecond long: the fan-out from events then follows the same rule."""
+EVERYWHERE = ((1, 0),)
+"""Edges at every microsecond: the last one that is not after a time is the time itself."""
 CHUNK_RANGES = 64
 """How many times the longest range a chunk of time is long: 1/64 of the rows are then sent to two chunks."""
 LONGEST_CHUNK = 10**18
@@ -38,7 +43,7 @@ WORTH_A_LEVEL = 1.1
 WORTH_AN_OPERATOR = 2.0
 """The same for streams, where a level is a stateful operator that commits its state in every micro-batch."""
 MOST_LEVELS = 6
-"""How many levels are tried at most: shown rows pass through all of them, so more never paid."""
+"""How many depths of a tree are tried as levels in all combinations; deeper trees are cut."""
 SPARSE = 0.5
 """From how many rows per event on a first level shrinks nothing, and events are brought together instead."""
 
@@ -47,17 +52,25 @@ SPARSE = 0.5
 class Feed:
     """The instances of one node that a row of another feeds.
 
-    A row that starts at p feeds those at f, f - slide, f - 2 * slide, ..., in all `steps` of them, where
-    f = p - pmod(p - offset, slide).
+    A row that starts at p feeds those at f, f - stride, f - 2 * stride, ..., in all `steps` of them, where f is the
+    last of `edges` that is not after p.
     """
 
     source: int
     target: int
-    slide: int
-    offset: int
-    steps: int
-    reach: int | None = None
-    """The row must start at most this long after the instance does; `None` where that is always so."""
+    edges: tuple[Progression, ...] = EVERYWHERE
+    steps: int = 1
+    stride: int = 0
+    most: int = ALWAYS
+    """No instance starts longer before f than this: where the last stride would be too long, it is cut."""
+    reach: int = ALWAYS
+    """The row must start at most this long after the instance does."""
+    grid: Progression = (1, 0)
+    """Where instances start; what is not there is no instance."""
+
+    def back(self, step: int) -> int:
+        """Return how long before f the instance of a step starts."""
+        return min(step * self.stride, self.most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +102,49 @@ class Physical:
     """The length of a chunk in microseconds, for `chunks`."""
     partitions: int | None
     """Into how many partitions rows are brought together; `None` leaves it to Spark, which merges small ones."""
+    counts: Mapping[str, float]
+    """What it takes per unit of time, by the name of the price."""
     notes: tuple[str, ...]
     """Why it runs this way, a sentence for each choice."""
 
 
 def compile_levels(plan: Plan, *, partitions: int = PARTITIONS, streaming: bool = False) -> Physical:
     """Choose the depth, lay out the levels, and choose how rows are brought together."""
+    cost = spark_cost(plan)
     worth = WORTH_AN_OPERATOR if streaming else WORTH_A_LEVEL
-    depths = _depths(plan)
-    deepest = min(MOST_LEVELS, max(depths.values()))
-    options = [_flattened(plan, depths, deepest) for deepest in range(1, deepest + 1)]
-    priced = [(_work(levels, plan), len(levels), levels) for levels in options]
-    least = min(work for work, _, _ in priced)
-    work, _, levels = next(option for option in priced if option[0] <= worth * least)
-    depth = _depth_note(work, levels, priced)
+    least: dict[int, tuple[float, tuple[Level, ...]]] = {}
+    for kept in _depths_to_keep(plan):
+        levels = _flattened(plan, kept)
+        work = cost.prices.total(_counts(levels, plan, cost))
+        if len(levels) not in least or work < least[len(levels)][0]:
+            least[len(levels)] = work, levels
+    lowest = min(work for work, _ in least.values())
+    count = min(count for count, (work, _) in least.items() if work <= worth * lowest)
+    levels = least[count][1]
+    counts = _counts(levels, plan, cost)
+    depth = _depth_note(count, {count: work for count, (work, _) in least.items()})
     if streaming:
-        return Physical(levels, "nothing", 0, None, (depth,))
+        return Physical(levels, "nothing", 0, None, counts, (depth,))
     finer = max(partitions, min(FINER * partitions, MANY_PARTITIONS))
-    together, chunk, note = _together(plan, levels, finer)
+    together, chunk, note = _together(plan, levels, finer, cost)
     own = finer if finer <= MANY_PARTITIONS or together == "events" else None
-    return Physical(levels, together, chunk, own, (depth, note))
+    return Physical(levels, together, chunk, own, counts, (depth, note))
+
+
+def spark_cost(plan: Plan) -> SparkCost:
+    """Return the prices that a plan was made with, or, for one by the paper's costs, Spark's for the same stream."""
+    cost = plan.cost_model
+    return cost if isinstance(cost, SparkCost) else SparkCost(cost.unit, float(cost.rate), keys=1.0)
+
+
+def _depths_to_keep(plan: Plan) -> Iterator[frozenset[int]]:
+    """List which depths of the tree may become levels: every choice, or for a very deep tree some from the top on."""
+    deepest = max(_depths(plan).values()) - 1
+    if deepest <= MOST_LEVELS:
+        for size in range(deepest + 1):
+            yield from map(frozenset, combinations(range(1, deepest + 1), size))
+    else:
+        yield from (frozenset(range(1, size + 1)) for size in range(MOST_LEVELS))
 
 
 def _depths(plan: Plan) -> dict[str | None, int]:
@@ -119,18 +155,24 @@ def _depths(plan: Plan) -> dict[str | None, int]:
     return depths
 
 
-def _flattened(plan: Plan, depths: dict[str | None, int], deepest: int) -> tuple[Level, ...]:
-    """Lay out the levels of a plan whose deeper nodes read their ancestor at the depth just above the deepest."""
+def _flattened(plan: Plan, kept: frozenset[int]) -> tuple[Level, ...]:
+    """Lay out the levels of a plan in which only nodes of some depths are read; the others' readers read above them."""
+    depths = _depths(plan)
     number = {node.name: position for position, node in enumerate(plan.nodes)}
     parents = {node.name: node.parent for node in plan.nodes}
     reads: dict[int, int] = {}
     for node in plan.nodes:
-        if not node.exposed and depths[node.name] >= deepest:
+        if not node.exposed and depths[node.name] not in kept:
             continue
         above = node.parent
-        while above is not None and depths[above] >= deepest:
+        while above is not None and depths[above] not in kept:
             above = parents[above]
         reads[number[node.name]] = RAW if above is None else number[above]
+    read = set(reads.values())
+    while unread := [place for place in reads if place not in read and not plan.nodes[place].exposed]:
+        for place in unread:
+            del reads[place]
+        read = set(reads.values())
     depth: dict[int, int] = {RAW: 0}
     for position, above_position in reads.items():
         depth[position] = depth[above_position] + 1
@@ -138,14 +180,14 @@ def _flattened(plan: Plan, depths: dict[str | None, int], deepest: int) -> tuple
     last = max(depth.values())
     for step in range(1, last + 1):
         new = [position for position in reads if depth[position] == step]
-        kept = [
+        passing = [
             position
             for position in reads
             if depth[position] < step and _still_needed(position, step, plan, reads, depth)
         ]
         feeds = [_feed(plan, reads[position], position) for position in new]
-        passed = [Feed(position, position, slide=1, offset=0, steps=1) for position in kept]
-        levels.append(Level(nodes=(*kept, *new), feeds=(*passed, *feeds)))
+        passed = [Feed(position, position) for position in passing]
+        levels.append(Level(nodes=(*passing, *new), feeds=(*passed, *feeds)))
     return tuple(levels)
 
 
@@ -157,59 +199,90 @@ def _still_needed(position: int, step: int, plan: Plan, reads: dict[int, int], d
 
 
 def _feed(plan: Plan, source: int, target: int) -> Feed:
-    """Say which instances of a node one row of its parent feeds: those that hold the whole of the row's instance."""
+    """Say which instances of a node one row of its parent feeds."""
     child = plan.nodes[target].window
-    parent = EVENT if source == RAW else plan.nodes[source].window
+    parent = None if source == RAW else plan.nodes[source].window
+    if isinstance(child, Slices):
+        return Feed(source, target, child.edges)
+    if parent is None or is_pieces(parent):
+        return _from_pieces(source, target, child, parent.range if isinstance(parent, Window) else 1)
+    assert isinstance(parent, Window)
+    every = _from_all_inside(source, target, child, parent)
+    some = _from_fewest(source, target, child, parent)
+    return some if plan.query.kind is not Kind.OVERLAP_SAFE or some.steps < every.steps else every
+
+
+def _from_pieces(source: int, target: int, child: Window, piece: int) -> Feed:
+    """Feed the instances that hold the piece: those that start at or before it, and end after its start."""
+    steps = -(-child.range // child.slide)
+    always = child.range % child.slide == 0
+    grid = ((child.slide, child.offset),)
+    return Feed(source, target, grid, steps, child.slide, reach=ALWAYS if always else child.range - piece)
+
+
+def _from_all_inside(source: int, target: int, child: Window, parent: Window) -> Feed:
+    """Feed the instances that hold the whole of the row's, as the paper has it."""
     spare = child.range - parent.range
     steps = spare // child.slide + 1
-    latest = (steps - 1) * child.slide + child.slide - parent.slide
-    return Feed(source, target, child.slide, child.offset, steps, None if latest <= spare else spare)
+    latest = steps * child.slide - parent.slide
+    grid = ((child.slide, child.offset),)
+    return Feed(source, target, grid, steps, child.slide, reach=ALWAYS if latest <= spare else spare)
 
 
-def _work(levels: tuple[Level, ...], plan: Plan) -> float:
-    """Count the rows that all levels read and write per unit of time."""
-    cost = plan.cost_model
-    total = 0.0
+def _from_fewest(source: int, target: int, child: Window, parent: Window) -> Feed:
+    """Feed the instances that have the row among the fewest that make them up."""
+    grid = (1, 0) if child.slide == parent.slide else (child.slide, child.offset)
+    last = child.range - parent.range
+    steps = fewest(parent, child)
+    cut = ALWAYS if last == (steps - 1) * stride(parent) else last
+    return Feed(source, target, EVERYWHERE, steps, stride(parent), most=cut, grid=grid)
+
+
+def _counts(levels: tuple[Level, ...], plan: Plan, cost: SparkCost) -> dict[str, float]:
+    """Count, per unit of time, what prices are for."""
+    rows = [cost.rows(node.window) for node in plan.nodes]
+    counts = {
+        "stage": (min(len(levels), 2) + 1) / cost.units,
+        "scan": cost.rate,
+        "update": 0.0,
+        "merge": 0.0,
+        "edge": 0.0,
+    }
     for level in levels:
         for feed in level.feeds:
-            total += feed.steps * (
-                float(cost.rate) if feed.source == RAW else _rows(plan.nodes[feed.source].window, cost)
-            )
-        total += sum(_rows(plan.nodes[position].window, cost) for position in level.nodes)
-    return total
+            read = cost.rate if feed.source == RAW else rows[feed.source]
+            counts["update" if feed.source == RAW else "merge"] += feed.steps * read
+            counts["edge"] += (len(feed.edges) - 1) * read
+    emitted = [sum(rows[position] for position in level.nodes) for level in levels]
+    counts["shuffle"] = emitted[0] * min(len(levels), 2)
+    counts["group"] = sum(emitted[1:])
+    return counts
 
 
-def _rows(window: Window, cost: CostModel) -> float:
-    """Count the rows that a window emits per unit of time."""
-    keys = cost.keys if isinstance(cost, SparkCost) else 1.0
-    return keys * cost.unit / window.slide * float(cost.filled(window))
-
-
-def _depth_note(work: float, levels: tuple[Level, ...], priced: list[tuple[float, int, tuple[Level, ...]]]) -> str:
+def _depth_note(count: int, works: dict[int, float]) -> str:
     others = [
-        f"{count} level{'s' * (count > 1)} would take {other / work:.2f} times"
-        for other, count, _ in priced
-        if count != len(levels)
+        f"{other} level{'s' * (other > 1)} would take {work / works[count]:.2f} times"
+        for other, work in sorted(works.items())
+        if other != count
     ]
-    return f"{len(levels)} level{'s' * (len(levels) > 1)}" + (f": {' and '.join(others)} the work" if others else "")
+    return f"{count} level{'s' * (count > 1)}" + (f": {' and '.join(others)} the work" if others else "")
 
 
 def _together(
-    plan: Plan, levels: tuple[Level, ...], partitions: int
+    plan: Plan, levels: tuple[Level, ...], partitions: int, cost: SparkCost
 ) -> tuple[Literal["nothing", "keys", "chunks", "events"], int, str]:
-    cost = plan.cost_model
     has_keys = bool(plan.query.parsed_keys)
-    first = sum(_rows(plan.nodes[position].window, cost) for position in levels[0].nodes)
-    known = isinstance(cost, SparkCost) and not cost.assumed
-    if has_keys and known and first >= SPARSE * float(cost.rate) and len(plan.nodes) > 1:
+    first = sum(cost.rows(plan.nodes[position].window) for position in levels[0].nodes)
+    known = isinstance(plan.cost_model, SparkCost) and not cost.assumed
+    if has_keys and known and first >= SPARSE * cost.rate and len(plan.nodes) > 1:
         return (
             "events",
             0,
-            f"raw events are brought together by key: panes would leave {first / float(cost.rate):.2f} rows of each",
+            f"raw events are brought together by key: panes would leave {first / cost.rate:.2f} rows of each",
         )
     if len(levels) == 1:
         return "nothing", 0, "nothing is brought together: one aggregation does it"
-    if has_keys and isinstance(cost, SparkCost) and cost.keys >= KEYS_PER_PARTITION * partitions:
+    if has_keys and cost.keys >= KEYS_PER_PARTITION * partitions:
         spread = f"{cost.keys:,.0f} keys spread over {partitions} partitions"
         return "keys", 0, f"partial results are brought together by key: {spread}"
     longest = max(node.window.range for node in plan.nodes)

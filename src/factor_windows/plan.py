@@ -11,6 +11,7 @@ from factor_windows.errors import PlanError
 from factor_windows.functions import Kind
 from factor_windows.graph import Node, keys_of
 from factor_windows.query import Query
+from factor_windows.slices import Slices, Tiling, in_order
 from factor_windows.window import Window
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ class PlanNode:
     cost: Cost
 
     @property
-    def window(self) -> Window:
-        """Return the window that the node computes."""
+    def window(self) -> Tiling:
+        """Return the window that the node computes, or, for hidden nodes only, the slices."""
         return self.node.window
 
     @property
@@ -48,7 +49,7 @@ class PlanNode:
     @property
     def kind(self) -> str:
         """Say whether the user asked for the node, or the optimizer added it."""
-        return "window" if self.exposed else "factor"
+        return "window" if self.exposed else "slices" if isinstance(self.window, Slices) else "factor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,13 @@ class Plan:
     cost_model: CostModel
     status: str
     """How good the search's answer is: `optimal`, `heuristic` or `time_limit`."""
+    bound: Cost = 0
+    """What no plan of those that were looked at can cost less than."""
 
     @classmethod
-    def of_tree(cls, query: Query, tree: Tree, *, search: str, cost_model: CostModel, status: str) -> Plan:
+    def of_tree(
+        cls, query: Query, tree: Tree, *, search: str, cost_model: CostModel, status: str, bound: Cost = 0
+    ) -> Plan:
         """Name the nodes of a tree, put them in order and price them."""
         shown_as = query.names
         names = _node_names(tree, shown_as)
@@ -82,11 +87,11 @@ class Plan:
                     name=names[node],
                     node=node,
                     parent=None if parent is None else names[parent],
-                    shown_as=shown_as.get(node.window, ()),
+                    shown_as=shown_as.get(node.window, ()) if isinstance(node.window, Window) else (),
                     cost=cost_model.of(node.window, None if parent is None else parent.window),
                 )
             )
-        return cls(query=query, nodes=tuple(nodes), search=search, cost_model=cost_model, status=status)
+        return cls(query=query, nodes=tuple(nodes), search=search, cost_model=cost_model, status=status, bound=bound)
 
     def __post_init__(self) -> None:
         earlier: dict[str, PlanNode] = {}
@@ -170,7 +175,7 @@ class Plan:
 def _parents_first(tree: Tree) -> Iterator[Node]:
     """Walk the tree depth first, shorter windows before longer ones."""
     children: dict[Node | None, list[Node]] = {}
-    for node in sorted(tree, key=lambda node: (node.window.range, node.window.slide, node.window.offset), reverse=True):
+    for node in sorted(tree, key=lambda node: in_order(node.window), reverse=True):
         children.setdefault(tree[node], []).append(node)
     waiting = children.get(None, [])
     while waiting:
@@ -184,7 +189,7 @@ def _node_names(tree: Tree, shown_as: Mapping[Window, tuple[str, ...]]) -> dict[
     taken = {name for names in shown_as.values() for name in names}
     names: dict[Node, str] = {}
     for node in tree:
-        shown = shown_as.get(node.window)
+        shown = shown_as.get(node.window) if isinstance(node.window, Window) else None
         name = shown[0] if shown else node.window.label
         while not shown and name in taken:
             name += " (factor)"
@@ -197,5 +202,4 @@ def _check_edge(child: PlanNode, parent: PlanNode | None, kind: Kind) -> None:
     if parent is None:
         raise PlanError(f"node {child.name!r} reads {child.parent!r}, which does not come before it in the plan")
     if not child.node.can_read(parent.node, kind):
-        word = "covered" if kind is Kind.OVERLAP_SAFE else "partitioned"
-        raise PlanError(f"node {child.name!r} reads {parent.name!r}, but is not {word} by it")
+        raise PlanError(f"node {child.name!r} reads {parent.name!r}, which cannot make it up for such functions")

@@ -15,11 +15,12 @@ from typing import Any
 from sqlglot import exp, parse_one
 
 from factor_windows.aggregates import Aggregate
-from factor_windows.coverage import covering_set
+from factor_windows.coverage import fewest_set
 from factor_windows.expressions import VerbatimSpark
 from factor_windows.functions import State
 from factor_windows.plan import Plan, PlanNode
 from factor_windows.query import Query
+from factor_windows.slices import Slices, Tiling
 
 Row = Mapping[str, Any]
 Group = tuple[tuple[Any, ...], int]
@@ -120,7 +121,7 @@ def _combined(
     parts: dict[Group, list[list[dict[str, Any]]]] = {}
     for (keys, start), found in above.items():
         for child_start in node.window.starts_of(start):
-            if start in covering_set(parent.window, node.window, child_start):
+            if _is_read(parent.window, start, node.window, child_start):
                 parts.setdefault((keys, child_start), []).append(found)
     return {
         group: [
@@ -132,6 +133,13 @@ def _combined(
         ]
         for group, members in parts.items()
     }
+
+
+def _is_read(parent: Tiling, start: int, child: Tiling, child_start: int) -> bool:
+    """Say whether an instance is among those that make up another: any piece inside, or one of the fewest."""
+    if isinstance(parent, Slices) or isinstance(child, Slices) or parent.is_tumbling:
+        return True
+    return start in fewest_set(parent, child, child_start)
 
 
 def _lowered(aggregate: Aggregate, states: Row) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from factor_windows.functions import Kind
-from factor_windows.graph import CoverageGraph
+from factor_windows.graph import CoverageGraph, window_of
 from factor_windows.plan import Plan
 from factor_windows.search.covering_factor import best_covering_factor, covering_candidates
 from factor_windows.search.factor import places
@@ -33,7 +33,7 @@ class Considered:
 def considered(plan: Plan) -> tuple[Considered, ...]:
     """List the places for a factor window in a plan's query, with their candidates before pruning."""
     graph = CoverageGraph.of_query(plan.query)
-    taken = {node.window for node in graph.nodes}
+    taken = {window_of(node) for node in graph.nodes}
     found = []
     for place, _ in places(graph, plan.cost_model):
         if graph.kind is Kind.OVERLAP_SAFE:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 from factor_windows.cost import Cost
 from factor_windows.plan import Plan
+from factor_windows.slices import Slices, Tiling
 
 
 def document(plan: Plan) -> dict[str, Any]:
@@ -21,15 +23,14 @@ def document(plan: Plan) -> dict[str, Any]:
         "cost": plain(plan.cost),
         "search": plan.search,
         "status": plan.status,
+        "bound": plain(plan.bound),
         "unit_microseconds": unit,
         "rate": plain(plan.cost_model.rate),
         "nodes": [
             {
                 "name": node.name,
                 "kind": node.kind,
-                "range": in_units(node.window.range),
-                "slide": in_units(node.window.slide),
-                "offset": in_units(node.window.offset),
+                **_lengths(node.window, in_units),
                 "parent": node.parent,
                 "reads": plain(plan.reads(node)),
                 "cost": plain(node.cost),
@@ -39,6 +40,14 @@ def document(plan: Plan) -> dict[str, Any]:
             for node in plan.nodes
         ],
     }
+
+
+def _lengths(tiling: Tiling, in_units: Callable[[int], int | float]) -> dict[str, Any]:
+    """Describe a window by its three lengths; slices, which have no such lengths, by their edges."""
+    if isinstance(tiling, Slices):
+        edges = [{"step": in_units(step), "offset": in_units(offset)} for step, offset in tiling.edges]
+        return {"range": None, "slide": None, "offset": None, "edges": edges}
+    return {part: in_units(getattr(tiling, part)) for part in ("range", "slide", "offset")}
 
 
 def plain(value: Cost) -> int | float:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from factor_windows.cost import Cost, SparkCost
 from factor_windows.plan import Plan, PlanNode
+from factor_windows.slices import Slices, Tiling
 from factor_windows.window import readable
 
 
@@ -109,6 +110,10 @@ def explain_physical(plan: Plan) -> str:
     return "\n".join(lines)
 
 
+def _open_instances(tiling: Tiling) -> int:
+    return 1 if isinstance(tiling, Slices) else -(-tiling.range // tiling.slide)
+
+
 def explain_streaming(plan: Plan) -> str:
     """Say how a plan runs on a stream: its operators, their state, when results come out, what late events do."""
     from factor_windows.levels import compile_levels
@@ -119,7 +124,7 @@ def explain_streaming(plan: Plan) -> str:
     lines = ["on a stream, in append mode", f"  {count} stateful operator{'s' * (count > 1)}, {chained}"]
     for number, level in enumerate(levels, start=1):
         nodes = [plan.nodes[position] for position in level.nodes]
-        open_instances = sum(-(-node.window.range // node.window.slide) for node in nodes)
+        open_instances = sum(_open_instances(node.window) for node in nodes)
         names = ", ".join(_name(node) for node in nodes)
         lines.append(
             f"  operator {number} keeps {names}: at least {open_instances:,} row{'s' * (open_instances > 1)} "

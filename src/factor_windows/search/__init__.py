@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Protocol
 
 from factor_windows.cost import CostModel, PaperCost, Rate, SparkCost
 from factor_windows.errors import OptionError
 from factor_windows.graph import CoverageGraph
 from factor_windows.plan import Plan
+from factor_windows.prices import Prices
 from factor_windows.query import Query
-from factor_windows.search.best import with_panes
+from factor_windows.search.best import Found, best
 from factor_windows.search.coverage import cheapest_parents
 from factor_windows.search.factor import with_factor_windows
 from factor_windows.search.none import read_raw
@@ -27,14 +29,14 @@ class Statistics(Protocol):
     def keys(self) -> int:
         """Return the number of combinations of keys."""
 
+    @property
+    def events(self) -> int:
+        """Return the number of events."""
 
-SEARCHES = {
-    "none": read_raw,
-    "coverage": cheapest_parents,
-    "factor": with_factor_windows,
-    "best": with_panes,
-}
-COST_MODELS: dict[str, type[SparkCost | PaperCost]] = {"spark": SparkCost, "paper": PaperCost}
+
+PAPERS = {"none": read_raw, "coverage": cheapest_parents, "factor": with_factor_windows}
+SEARCHES = (*PAPERS, "best")
+COST_MODELS = ("spark", "paper")
 
 
 def optimize(
@@ -46,10 +48,14 @@ def optimize(
     unit: Duration | None = None,
     keys: int | None = None,
     statistics: Statistics | None = None,
+    slices: bool = True,
+    time_limit: float = 1.0,
+    prices: Prices | None = None,
 ) -> Plan:
     """Find a cheap plan for a query; `rate` is the number of events per `unit` of time, over all `keys` together.
 
-    `statistics`, from `analyze`, stand for all three.
+    `statistics`, from `analyze`, stand for all three. The search `best` may use `slices`, and returns what it has after
+    `time_limit` seconds. `prices`, from `factor-windows calibrate`, are those of your Spark.
 
     >>> from factor_windows.window import tumbling
     >>> windows = [tumbling("20m"), tumbling("30m"), tumbling("40m")]
@@ -62,8 +68,22 @@ def optimize(
     for option, value, allowed in (("search", search, SEARCHES), ("cost", cost, COST_MODELS)):
         if not isinstance(value, str) or value not in allowed:
             raise OptionError(f"{option} {value!r} is unknown; allowed are {', '.join(allowed)}")
+    if not isinstance(time_limit, int | float) or not time_limit > 0:
+        raise OptionError(f"time_limit {time_limit!r} is not a positive number of seconds")
+    events = inf
     if statistics is not None:
-        rate, unit, keys = statistics.rate, "1 second", statistics.keys
-    cost_model: CostModel = COST_MODELS[cost].of_query(query, rate=rate, unit=unit, keys=keys)
-    tree = SEARCHES[search](CoverageGraph.of_query(query), cost_model)
-    return Plan.of_tree(query, tree, search=search, cost_model=cost_model, status="heuristic")
+        rate, unit, keys, events = statistics.rate, "1 second", statistics.keys, statistics.events
+    thrifty = search == "best"
+    model: CostModel
+    if cost == "paper":
+        model = PaperCost.of_query(query, rate=rate, unit=unit, keys=keys, thrifty=thrifty)
+    else:
+        model = SparkCost.of_query(
+            query, rate=rate, unit=unit, keys=keys, thrifty=thrifty, prices=prices, events=events
+        )
+    graph = CoverageGraph.of_query(query)
+    if search == "best":
+        found = best(graph, model, slices=slices, seconds=time_limit)
+    else:
+        found = Found(PAPERS[search](graph, model), "heuristic", 0)
+    return Plan.of_tree(query, found.tree, search=search, cost_model=model, status=found.status, bound=found.bound)

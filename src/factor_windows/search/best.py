@@ -1,39 +1,177 @@
-"""The best plan that is found quickly: the paper's factor windows, and a pane of its own for each hopping window."""
+"""The cheapest plan over raw events, the query's windows, hidden windows and slices, and how good it is."""
 
 from __future__ import annotations
 
-from math import gcd
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from time import monotonic
 
-from factor_windows.cost import CostModel
+from factor_windows.cost import Cost, CostModel
 from factor_windows.functions import Kind
-from factor_windows.graph import CoverageGraph, Node
+from factor_windows.graph import CoverageGraph, Node, window_of
 from factor_windows.plan import Tree
-from factor_windows.search.factor import best_factors, cheapest_with, total
-from factor_windows.window import Window
+from factor_windows.search.exact import cheapest_tree
+from factor_windows.search.factor import best_factors, with_factor_windows
+from factor_windows.search.panes import common_panes, ladders, slicings
+from factor_windows.slices import Slices, Tiling, in_order, mean_length, slices_of
+
+MOST_WINDOWS = 40
+"""Up to how many windows the search is exact."""
+MOST_EDGES = 20_000
+"""Up to how many edges the search is exact."""
+SOME = 30
+"""How many hidden nodes of a kind are looked at if there are more windows than that."""
+LEAST_SECONDS = 0.05
+ROUNDS = 4
+"""How often slices are added, at last such as are fitted to their readers."""
 
 
-def with_panes(graph: CoverageGraph, cost: CostModel) -> Tree:
-    """Add factor windows and panes, and keep those that pay.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A tree, and how good it is."""
 
-    A hopping window reads each part of its range as often as its instances overlap. A tumbling window of the greatest
-    common divisor of its range and slide, read between, makes the part once. The paper looks for factor windows that
-    serve all windows below a place, and so never tries one for a single window of many.
-    """
+    tree: Tree
+    status: str
+    bound: Cost
+
+
+def best(graph: CoverageGraph, cost: CostModel, *, slices: bool = True, seconds: float = 1.0) -> Found:
+    """Search everything that is worth a look; never worse than the paper's factor windows."""
     if graph.kind is Kind.HOLISTIC:
-        return dict.fromkeys(graph.nodes)
-    panes = {Node(own_pane(node.window), node.keys): None for node in graph.nodes if not node.window.is_tumbling}
-    taken = set(graph.nodes)
-    factors = best_factors(graph, cost)
-    without = cheapest_with(factors, graph, cost)
-    within = cheapest_with(factors | {pane: None for pane in panes if pane not in taken}, graph, cost)
-    return within if total(within, cost) < total(without, cost) else without
+        tree: Tree = dict.fromkeys(graph.nodes)
+        return Found(tree, "optimal", total(tree, cost))
+    return _Search(graph, cost, slices, monotonic() + seconds).found()
 
 
-def own_pane(window: Window) -> Window:
-    """Return the longest tumbling window that partitions a window.
+def total(tree: Tree, cost: CostModel) -> Cost:
+    """Sum what all nodes of a tree cost."""
+    return sum(cost.of(node.window, parent.window if parent else None) for node, parent in tree.items())
 
-    >>> own_pane(Window(range=60, slide=25, offset=7)).label
-    '5 microseconds @ 2 microseconds'
-    """
-    length = gcd(window.range, window.slide)
-    return Window(range=length, slide=length, offset=window.offset)
+
+class _Search:
+    def __init__(self, graph: CoverageGraph, cost: CostModel, slices: bool, deadline: float) -> None:
+        self.graph, self.cost, self.deadline = graph, cost, deadline
+        self.slices = slices
+        self.required = graph.nodes
+        self.large = len(graph.nodes) > MOST_WINDOWS
+        self.windows = [window_of(node) for node in graph.nodes]
+        self.panes = common_panes(self.windows)
+        self.keys = frozenset[str]().union(*(node.keys for node in graph.nodes))
+        self.options: dict[Node, dict[Node | None, Cost]] = {}
+
+    def found(self) -> Found:
+        """Solve, fit slices to their readers, solve again; then see that the paper's own plan is not cheaper."""
+        self._add((*self.required, *map(self._node, self._tilings())))
+        found = self._solved()
+        if self.slices:
+            more = [self._node(slicing) for slicing in slicings(self.windows, self.panes)]
+            for _ in range(ROUNDS):
+                new = [node for node in more if node not in self.options]
+                if not new or monotonic() > self.deadline:
+                    break
+                self._add(new)
+                found = min(self._solved(), found, key=self._total)
+                more = self._fitted(found.tree)
+        factor = Found(with_factor_windows(self.graph, self.cost), "heuristic", found.bound)
+        return min(found, factor, key=self._total)
+
+    def _total(self, found: Found) -> Cost:
+        return total(found.tree, self.cost)
+
+    def _node(self, tiling: Tiling) -> Node:
+        return Node(tiling, self.keys)
+
+    def _tilings(self) -> Iterable[Tiling]:
+        """List hidden nodes that are worth a look, fewer of each kind if there are very many windows."""
+        hopping = ladders(self.windows, self.graph.kind)
+        factors = tuple(node.window for node in best_factors(self.graph, self.cost))
+        kinds: tuple[tuple[Tiling, ...], ...] = (self.panes, hopping, factors)
+        return (tiling for kind in kinds for tiling in (kind[:SOME] if self.large else kind))
+
+    def _add(self, nodes: Iterable[Node]) -> None:
+        """Price every edge from and to some more nodes; one that is dearer than the raw events is none."""
+        new = [node for node in dict.fromkeys(nodes) if node not in self.options]
+        self.options |= {node: {None: self.cost.of(node.window, None)} for node in new}
+        length = {node: mean_length(node.window) for node in self.options}
+        added, required = set(new), set(self.required)
+        hidden = [node for node in self.options if node not in required]
+        for child, parents in self.options.items():
+            possible: Iterable[Node] = self.options if child in added else new
+            if self.large and child in required:
+                possible = (*self.graph.parents[child], *hidden) if child in added else new
+            for parent in possible:
+                if length[parent] < length[child] and child.can_read(parent, self.graph.kind):
+                    price = self.cost.of(child.window, parent.window)
+                    if price < parents[None]:
+                        parents[parent] = price
+
+    def _solved(self) -> Found:
+        """Solve exactly if that is possible in the time that is left, and by tearing down otherwise."""
+        if self.large or sum(map(len, self.options.values())) > MOST_EDGES:
+            return self._torn_down("heuristic")
+        solution = cheapest_tree(self.options, self.required, seconds=max(LEAST_SECONDS, self.deadline - monotonic()))
+        if solution is None:
+            return self._torn_down("time_limit")
+        tree = self._tree(solution.built)
+        if solution.optimal:
+            return Found(tree, "optimal", total(tree, self.cost))
+        other = self._torn_down("time_limit")
+        cheaper = min((tree, other.tree), key=lambda tree: total(tree, self.cost))
+        return Found(cheaper, "time_limit", max(solution.bound, other.bound))
+
+    def _torn_down(self, status: str) -> Found:
+        """Build everything, and take away what is not worth its price, the dearest first."""
+        tree = dict(self._tree(self.options))
+        waiting = sorted(
+            set(tree) - set(self.required), key=lambda node: (-self._price(tree, node), in_order(node.window))
+        )
+        kept = False
+        while waiting and not kept:
+            kept = True
+            for node in waiting:
+                readers = [reader for reader, parent in tree.items() if parent == node]
+                instead = {reader: self._cheapest(reader, tree.keys() - {node}) for reader in readers}
+                loss = sum(self.options[reader][instead[reader]] - self._price(tree, reader) for reader in readers)
+                if loss <= self._price(tree, node):
+                    del tree[node]
+                    tree |= instead
+                    kept = False
+                if monotonic() > self.deadline:
+                    return Found(tree, "time_limit", self._least())
+            waiting = [node for node in waiting if node in tree]
+        return Found(tree, status, self._least())
+
+    def _price(self, tree: Tree, node: Node) -> Cost:
+        return self.options[node][tree[node]]
+
+    def _least(self) -> Cost:
+        """Return what no tree costs less than: every window from the parent that would be cheapest."""
+        return sum(min(self.options[node].values()) for node in self.required)
+
+    def _cheapest(self, node: Node, there: Collection[Node]) -> Node | None:
+        """Choose among the parents that are there; of equals, the longest."""
+        parents = self.options[node]
+        possible = [parent for parent in parents if parent is not None and parent in there]
+        best = min(possible, key=lambda parent: (parents[parent], _longest_first(parent)), default=None)
+        return best if best is not None and parents[best] <= parents[None] else None
+
+    def _tree(self, built: Collection[Node]) -> Tree:
+        """Let every node read its cheapest parent among those that are built, and leave out what nobody reads."""
+        there = {*self.required, *built}
+        tree = {node: self._cheapest(node, there) for node in self.options if node in there}
+        required = set(self.required)
+        while unread := tree.keys() - required - set(tree.values()):
+            tree = {node: parent for node, parent in tree.items() if node not in unread}
+        return tree
+
+    def _fitted(self, tree: Tree) -> list[Node]:
+        """Make slices anew from the edges that their readers need."""
+        readers: dict[Node, list[Tiling]] = {}
+        for node, parent in tree.items():
+            if parent is not None and isinstance(parent.window, Slices):
+                readers.setdefault(parent, []).append(node.window)
+        return [self._node(slices_of(found)) for found in readers.values()]
+
+
+def _longest_first(node: Node) -> tuple[int, ...]:
+    return tuple(-part for part in in_order(node.window))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from factor_windows.cost import CostModel
-from factor_windows.graph import CoverageGraph, Node
+from factor_windows.graph import CoverageGraph, Node, window_of
 from factor_windows.plan import Tree
 
 
@@ -16,14 +16,10 @@ def cheapest_parent(node: Node, parents: tuple[Node, ...], cost: CostModel) -> N
     """Choose one parent: the raw events only if they are cheaper than any other, and among equals the longest."""
     if not parents:
         return None
-    window = node.window
-    best = min(
-        parents,
-        key=lambda parent: (
-            cost.instance_cost(window, parent.window),
-            -parent.window.range,
-            -parent.window.slide,
-            parent.window.offset,
-        ),
-    )
-    return best if cost.instance_cost(window, best.window) <= cost.instance_cost(window, None) else None
+    best = min(parents, key=lambda parent: (cost.of(node.window, parent.window), _longest_first(parent)))
+    return best if cost.of(node.window, best.window) <= cost.of(node.window, None) else None
+
+
+def _longest_first(node: Node) -> tuple[int, ...]:
+    window = window_of(node)
+    return (-window.range, -window.slide, window.offset)

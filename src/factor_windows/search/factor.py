@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from factor_windows.cost import Cost, CostModel
 from factor_windows.functions import Kind
-from factor_windows.graph import CoverageGraph, Node
+from factor_windows.graph import CoverageGraph, Node, window_of
 from factor_windows.plan import Tree
 from factor_windows.search.benefit import Place
 from factor_windows.search.coverage import cheapest_parent, cheapest_parents
@@ -22,7 +22,7 @@ def with_factor_windows(graph: CoverageGraph, cost: CostModel) -> Tree:
 def best_factors(graph: CoverageGraph, cost: CostModel) -> dict[Node, None]:
     """Find the best factor window for every place, each once."""
     find = best_covering_factor if graph.kind is Kind.OVERLAP_SAFE else best_partitioning_factor
-    taken = {node.window for node in graph.nodes}
+    taken = {window_of(node) for node in graph.nodes}
     found = ((find(place, taken), keys) for place, keys in places(graph, cost))
     return {Node(window, keys): None for window, keys in found if window is not None}
 
@@ -42,7 +42,7 @@ def places(graph: CoverageGraph, cost: CostModel) -> Iterator[tuple[Place, froze
     for above, below in graph.children.items():
         if below:
             keys = frozenset[str]().union(*(node.keys for node in below))
-            yield Place(above.window if above else None, [node.window for node in below], cost), keys
+            yield Place(window_of(above) if above else None, [window_of(node) for node in below], cost), keys
 
 
 def total(tree: Tree, cost: CostModel) -> Cost:

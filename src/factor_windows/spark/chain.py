@@ -8,8 +8,9 @@ from pyspark.sql import functions as F
 from factor_windows.levels import Level, Physical
 from factor_windows.plan import Plan
 from factor_windows.query import WINDOW_COLUMNS, Query
+from factor_windows.slices import Slices
 from factor_windows.spark.columns import Types, microseconds, timestamp, types_of
-from factor_windows.spark.fan_out import Columns, FanOut, fan_out, looked_up
+from factor_windows.spark.fan_out import Columns, FanOut, after_edges, fan_out, looked_up
 
 
 class Chain:
@@ -64,7 +65,13 @@ class Chain:
 
     def end(self, start: str, node: str) -> str:
         """Return the end of the instance of a node that starts then."""
-        return f"{start} + {looked_up([node.window.range for node in self.plan.nodes], node, 'bigint')}"
+        length = looked_up([node.window.range for node in self.plan.nodes], node, "bigint")
+        slices = "".join(
+            f" WHEN {node} = {place} THEN {_to_next_edge(found.window, start)}"
+            for place, found in enumerate(self.plan.nodes)
+            if isinstance(found.window, Slices)
+        )
+        return f"{start} + " + (f"CASE{slices} ELSE {length} END" if slices else length)
 
     def shown(self, rows: DataFrame) -> DataFrame:
         """Lower the states, name the windows, and give columns their names and types."""
@@ -95,6 +102,11 @@ def finished(query: Query, result: DataFrame) -> DataFrame:
     if query.output:
         result = result.select(*(F.expr(column.sql).alias(column.name) for column in query.parsed_output))
     return result.sparkSession.sql(query.outer, result=result) if query.outer else result
+
+
+def _to_next_edge(slices: Slices, start: str) -> str:
+    terms = [f"{step}L - {after_edges([(step, offset)], start)}" for step, offset in slices.edges]
+    return f"least({', '.join(terms)})"
 
 
 def _unused_prefix(events: DataFrame) -> str:

@@ -17,7 +17,7 @@ FOLDER = "factor-windows"
 
 def remember(spark: SparkSession, place: str, chain: Chain, *, mode: str) -> None:
     """Write down what a checkpoint's state means, or compare it with what was written down."""
-    now = _meaning(chain, mode)
+    now = json.loads(json.dumps(_meaning(chain, mode)))
     path = f"{place.rstrip('/')}/{FOLDER}"
     try:
         rows = spark.read.text(path).collect()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from factor_windows.levels import ALWAYS, Level
+from factor_windows.levels import ALWAYS, EVERYWHERE, Feed, Level
+from factor_windows.slices import Progression
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,32 +39,55 @@ class FanOut:
 def fan_out(level: Level, columns: Columns) -> FanOut:
     """Write down how each row is given once to every instance that it feeds."""
     entries = level.entries
+    feeds = [feed for feed, _ in entries]
 
     def constant(values: Sequence[int], type: str = "bigint") -> str:
         return looked_up(values, columns.feed, type)
 
-    slide = constant([feed.slide for feed, _ in entries])
-    offset = constant([feed.offset for feed, _ in entries])
-    begin = columns.begin if not any(feed.offset for feed, _ in entries) else f"{columns.begin} - {offset}"
-    start = f"{columns.begin} - pmod({begin}, {slide})"
+    start = f"{columns.begin} - {_after_edge(feeds, columns, constant)}"
     steps = None
     if not level.flat:
-        most = constant([feed.steps - 1 for feed, _ in entries], "int")
-        steps = f"sequence(0, {most})"
-        start += f" - {columns.step} * {slide}"
+        steps = f"sequence(0, {constant([feed.steps - 1 for feed in feeds], 'int')})"
+        back = f"{columns.step} * {constant([feed.stride for feed in feeds])}"
+        cut = any(feed.most != ALWAYS for feed in feeds)
+        start += f" - least({back}, {constant([feed.most for feed in feeds])})" if cut else f" - {back}"
     elif any(step for _, step in entries):
-        start += f" - {constant([step * feed.slide for feed, step in entries])}"
-    reaches = None
-    if any(feed.reach is not None for feed, _ in entries):
-        reach = constant([ALWAYS if feed.reach is None else feed.reach for feed, _ in entries])
-        reaches = f"{columns.begin} - ({start}) <= {reach}"
+        start += f" - {constant([feed.back(step) for feed, step in entries])}"
+    kept = []
+    if any(feed.reach != ALWAYS for feed in feeds):
+        kept.append(f"{columns.begin} - ({start}) <= {constant([feed.reach for feed in feeds])}")
+    if any(feed.grid != (1, 0) for feed in feeds):
+        slide, offset = (constant([feed.grid[part] for feed in feeds]) for part in (0, 1))
+        kept.append(f"pmod({start} - {offset}, {slide}) = 0")
     return FanOut(
-        feeds=_feeds_of_row([feed.source for feed, _ in entries], columns.node) if len(entries) > 1 else None,
+        feeds=_feeds_of_row([feed.source for feed in feeds], columns.node) if len(entries) > 1 else None,
         steps=steps,
         start=start,
-        node=constant([feed.target for feed, _ in entries], "int"),
-        reaches=reaches,
+        node=constant([feed.target for feed in feeds], "int"),
+        reaches=" AND ".join(kept) or None,
     )
+
+
+def _after_edge(feeds: Sequence[Feed], columns: Columns, constant: Callable[[Sequence[int]], str]) -> str:
+    """Return how long after the last edge a row starts; edges of several progressions are written out."""
+    if len(feeds) == 1 and len(feeds[0].edges) > 1:
+        return after_edges(feeds[0].edges, columns.begin)
+    plain = [feed.edges[0] if len(feed.edges) == 1 else EVERYWHERE[0] for feed in feeds]
+    offsets = [offset for _, offset in plain]
+    begin = f"{columns.begin} - {constant(offsets)}" if any(offsets) else columns.begin
+    after = "0L" if set(plain) == set(EVERYWHERE) else f"pmod({begin}, {constant([step for step, _ in plain])})"
+    several = "".join(
+        f" WHEN {columns.feed} = {place} THEN {after_edges(feed.edges, columns.begin)}"
+        for place, feed in enumerate(feeds)
+        if len(feed.edges) > 1
+    )
+    return f"CASE{several} ELSE {after} END" if several else after
+
+
+def after_edges(edges: Sequence[Progression], begin: str) -> str:
+    """Return how long after the last edge of several progressions a time is."""
+    terms = [f"pmod({begin}{f' - {offset}L' if offset else ''}, {step}L)" for step, offset in edges]
+    return f"least({', '.join(terms)})" if len(terms) > 1 else terms[0]
 
 
 def _feeds_of_row(sources: list[int], node: str) -> str:

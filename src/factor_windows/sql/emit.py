@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import sqlglot
@@ -12,8 +12,9 @@ from factor_windows.aggregates import Aggregate
 from factor_windows.errors import OptionError
 from factor_windows.expressions import VerbatimSpark
 from factor_windows.functions import Kind, State
-from factor_windows.levels import ALWAYS, Feed, compile_levels
+from factor_windows.levels import ALWAYS, EVERYWHERE, Feed, Level, compile_levels
 from factor_windows.plan import Plan
+from factor_windows.slices import Progression
 from factor_windows.sql.flink import emit_flink
 from factor_windows.sql.statement import Statement
 from factor_windows.states import StateColumns
@@ -127,12 +128,14 @@ class _Writer:
         tree = sqlglot.parse_one(text, read=_reads(self.dialect))
         return tree.transform(_with_nulls) if self.dialect == "duckdb" else tree
 
-    def _floor(self, begin: str, slide: str, offset: str = "0") -> str:
-        """Write the greatest of offset + k * slide that is not after a time."""
+    def _after(self, begin: str, step: str, offset: str = "0") -> str:
+        """Write how long a time is after the last of offset + k * step that is not after it."""
         after = begin if offset == "0" else f"({begin} - {offset})"
-        if self.dialect == "duckdb":
-            return f"{begin} - (({after} % {slide}) + {slide}) % {slide}"
-        return f"{begin} - pmod({after}, {slide})"
+        return f"(({after} % {step}) + {step}) % {step}" if self.dialect == "duckdb" else f"pmod({after}, {step})"
+
+    def _after_edges(self, begin: str, edges: Sequence[Progression]) -> str:
+        terms = [self._after(begin, str(step), str(offset)) for step, offset in edges]
+        return f"least({', '.join(terms)})" if len(terms) > 1 else terms[0]
 
     def _level(self, number: int) -> exp.Select:
         level = self.levels[number - 1]
@@ -141,17 +144,22 @@ class _Writer:
         begin = self.time if first else self.start
         flat, entries = level.flat, level.entries
         alone = flat and len(entries) == 1
+        table = _feeds(entries, flat)
         if alone:
             feed = entries[0][0]
-            start, node = self._floor(begin, str(feed.slide), str(feed.offset)), str(feed.target)
-            reach = "" if feed.reach is None else f"{begin} - ({start}) <= {feed.reach}"
+            own = {name: str(column[0]) for name, column in table.items()}
+            start, node = f"{begin} - {self._after_edges(begin, feed.edges)}", str(feed.target)
         else:
-            table = _feeds(entries)
-            start = self._floor(begin, f"{self.own}slide", f"{self.own}offset" if "offset" in table else "0")
-            start += f" - {self.own}back" if "back" in table else ""
-            start += "" if flat else f" - {self.own}step * {self.own}slide"
-            node = f"{self.own}to"
-            reach = f"{begin} - ({start}) <= {self.own}reach" if "reach" in table else ""
+            own = {name: f"{self.own}{name}" for name in table}
+            start, node = f"{begin} - {self._after_feed(begin, level, own)}", own["to"]
+        if "back" in table:
+            start += f" - {own['back']}"
+        if "stride" in table:
+            back = f"{self.own}step * {own['stride']}"
+            start += f" - least({back}, {own['most']})" if "most" in table else f" - {back}"
+        kept = [f"{begin} - ({start}) <= {own['reach']}"] if "reach" in table else []
+        if "grid" in table:
+            kept.append(f"{self._after(f'({start})', own['grid'], own.get('shift', '0'))} = 0")
         select = exp.Select(expressions=[*keys, self._named(node, self.node), self._named(start, self.start)])
         for state in self.states:
             select.append("expressions", self._named(state.lift if first else state.combine, state.name))
@@ -164,11 +172,20 @@ class _Writer:
             most = max(feed.steps for feed in level.feeds)
             steps = self._read(f"SELECT 1 FROM range({most}) AS steps({self.own}step)").args["from_"].this
             select.append("joins", exp.Join(this=steps, on=self._read(f"{self.own}step < {self.own}steps")))
-        if reach:
-            select = select.where(self._read(reach), copy=False)
+        for condition in kept:
+            select = select.where(self._read(condition), copy=False)
         groups = [place + 1 for place in range(len(keys))] + [len(keys) + (2 if alone else 1)]
         groups += [] if alone else [len(keys) + 2]
         return select.group_by(*(exp.Literal.number(place) for place in groups), copy=False)
+
+    def _after_feed(self, begin: str, level: Level, own: Mapping[str, str]) -> str:
+        """Write how long a row starts after the last edge of the feed that it is joined with."""
+        after = self._after(begin, own["slide"], own.get("offset", "0"))
+        slices = {feed.target: feed.edges for feed in level.feeds if len(feed.edges) > 1}
+        if not slices:
+            return after
+        whens = " ".join(f"WHEN {place} THEN {self._after_edges(begin, edges)}" for place, edges in slices.items())
+        return f"CASE {own['to']} {whens} ELSE {after} END"
 
     def _key(self, place: int, first: bool) -> exp.Expr:
         key = self.query.parsed_keys[place]
@@ -227,25 +244,24 @@ def _with_nulls(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _feeds(entries: Sequence[tuple[Feed, int]]) -> dict[str, list[int]]:
+def _feeds(entries: Sequence[tuple[Feed, int]], flat: bool) -> dict[str, list[int]]:
     """Return the table of feeds by columns; those that say nothing are left out."""
+    feeds = [feed for feed, _ in entries]
+    edges = [feed.edges[0] if len(feed.edges) == 1 else EVERYWHERE[0] for feed in feeds]
     table = {
-        "from": [feed.source for feed, _ in entries],
-        "to": [feed.target for feed, _ in entries],
-        "slide": [feed.slide for feed, _ in entries],
-        "offset": [feed.offset for feed, _ in entries],
-        "back": [step * feed.slide for feed, step in entries],
-        "steps": [feed.steps for feed, _ in entries],
-        "reach": [ALWAYS if feed.reach is None else feed.reach for feed, _ in entries],
+        "from": ([feed.source for feed in feeds], len({feed.source for feed in feeds}) > 1),
+        "to": ([feed.target for feed in feeds], True),
+        "slide": ([step for step, _ in edges], True),
+        "offset": ([offset for _, offset in edges], any(offset for _, offset in edges)),
+        "back": ([feed.back(step) for feed, step in entries], flat and any(step for _, step in entries)),
+        "steps": ([feed.steps for feed in feeds], not flat),
+        "stride": ([feed.stride for feed in feeds], not flat),
+        "most": ([feed.most for feed in feeds], not flat and any(feed.most != ALWAYS for feed in feeds)),
+        "reach": ([feed.reach for feed in feeds], any(feed.reach != ALWAYS for feed in feeds)),
+        "grid": ([feed.grid[0] for feed in feeds], any(feed.grid != (1, 0) for feed in feeds)),
+        "shift": ([feed.grid[1] for feed in feeds], any(feed.grid[1] for feed in feeds)),
     }
-    needed = {
-        "from": len(set(table["from"])) > 1,
-        "offset": any(table["offset"]),
-        "back": any(table["back"]),
-        "steps": len(entries) < sum(feed.steps for feed, _ in entries) and not any(table["back"]),
-        "reach": any(feed.reach is not None for feed, _ in entries),
-    }
-    return {name: column for name, column in table.items() if needed.get(name, True)}
+    return {name: column for name, (column, needed) in table.items() if needed}
 
 
 def _free(names: Sequence[str], text: str) -> str:

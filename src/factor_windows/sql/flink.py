@@ -12,7 +12,10 @@ from factor_windows.aggregates import Aggregate
 from factor_windows.errors import QueryError
 from factor_windows.expressions import quoted
 from factor_windows.functions import Kind
+from factor_windows.graph import CoverageGraph, window_of
 from factor_windows.plan import Plan, PlanNode
+from factor_windows.search.factor import with_factor_windows
+from factor_windows.slices import Slices
 from factor_windows.sql.dialects import Flink
 from factor_windows.states import StateColumns
 from factor_windows.window import MICROSECONDS, Window
@@ -24,6 +27,10 @@ _MOMENTS = {"var_pop", "var_samp", "stddev_pop", "stddev_samp"}
 def emit_flink(plan: Plan) -> str:
     """Write a plan for Flink."""
     query = plan.query
+    if any(isinstance(node.window, Slices) or not (node.exposed or node.window.is_tumbling) for node in plan.nodes):
+        # Flink's windows have no edges but their own, and do not say which instance a row of a hopping one was.
+        tree = with_factor_windows(CoverageGraph.of_query(query), plan.cost_model)
+        plan = Plan.of_tree(query, tree, search="factor", cost_model=plan.cost_model, status="heuristic")
     for aggregate in query.parsed_aggregates:
         if aggregate.function.name not in _FUNCTIONS - _MOMENTS or aggregate.kind is Kind.HOLISTIC:
             raise QueryError(
@@ -46,7 +53,7 @@ def emit_flink(plan: Plan) -> str:
         comment = " ".join(f"{shown}: from {source}".split())
         steps.append(
             f"-- {comment}\n{numbers[node.name]} AS (\n  SELECT {', '.join(listed)}\n"
-            f"  FROM TABLE({_call(node.window, source)})\n"
+            f"  FROM TABLE({_call(window_of(node.node), source)})\n"
             f"  GROUP BY {', '.join([*keys, 'window_start', 'window_end', 'window_time'])}\n)"
         )
     results = [
@@ -81,7 +88,7 @@ def _events(plan: Plan) -> str:
 def _readable_parent(plan: Plan, node: PlanNode) -> PlanNode | None:
     by_name = {other.name: other for other in plan.nodes}
     parent = by_name[node.parent] if node.parent else None
-    while parent is not None and not parent.window.is_tumbling:
+    while parent is not None and not window_of(parent.node).is_tumbling:
         parent = by_name[parent.parent] if parent.parent else None
     return parent
 

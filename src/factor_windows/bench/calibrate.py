@@ -1,0 +1,129 @@
+"""Spark's prices, measured: small plans of every kind are run, and prices fitted to what they took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from random import Random
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+from pyspark.sql import SparkSession
+
+from factor_windows.bench.workloads import devices
+from factor_windows.levels import compile_levels
+from factor_windows.plan import Plan
+from factor_windows.prices import Prices
+from factor_windows.query import Query
+from factor_windows.search import optimize
+from factor_windows.window import Window, hopping, tumbling
+
+EVENTS = 2_000_000
+REPEATS = 2
+RATE = 100
+"""Events per second in the measured streams."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One plan: what it was counted to do, and what it took."""
+
+    name: str
+    counts: dict[str, float]
+    seconds: float
+
+    def predicted(self, prices: Prices) -> float:
+        """Return what it should take, in seconds."""
+        return prices.total(self.counts) / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Fitted prices, with what they were fitted to."""
+
+    prices: Prices
+    measured: tuple[Measured, ...]
+
+    @property
+    def error(self) -> float:
+        """Return the median of how far predictions are off, as a share of what was measured."""
+        return median(abs(each.predicted(self.prices) / each.seconds - 1) for each in self.measured)
+
+
+def _seconds(*lengths: int, slide: int | None = None) -> tuple[Window, ...]:
+    if slide is None:
+        return tuple(tumbling(f"{length} seconds") for length in lengths)
+    return tuple(hopping(f"{length} seconds", f"{slide} seconds") for length in lengths)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A plan in which some price weighs more than in others."""
+
+    name: str
+    windows: tuple[Window, ...]
+    search: str = "best"
+    keys: int = 20
+    share: float = 1.0
+    """How many of the events it is run on."""
+
+    def plan(self) -> Plan:
+        query = Query(time="ts", keys=["device"], windows=self.windows, aggregates=["min(v)"])
+        return optimize(query, search=self.search, rate=RATE, unit="1 second", keys=self.keys)
+
+
+CASES = (
+    _Case("one window", _seconds(60), "none"),
+    _Case("one window, few events", _seconds(60), "none", share=0.1),
+    _Case("four windows from events", _seconds(30, 40, 50, 70), "none"),
+    _Case("ten copies of each event", _seconds(100, slide=10), "none"),
+    _Case("panes", _seconds(*range(20, 120, 10)), "factor"),
+    _Case("panes, few events", _seconds(*range(20, 120, 10)), "factor", share=0.1),
+    _Case("short panes, many updates", _seconds(30, slide=1), "factor"),
+    _Case("longer panes, many updates", _seconds(150, slide=5), "factor"),
+    _Case("a ladder", _seconds(720, slide=1)),
+    _Case("three progressions", _seconds(15, 17, 19)),
+    _Case("eight progressions", _seconds(23, 29, 31, 37, 41, 43, 47, 53)),
+    _Case("many keys, one window", _seconds(60), "none", keys=20_000),
+    _Case("many keys, long windows", _seconds(2_000, 3_000), "none", keys=20_000),
+    _Case("many keys, eight windows", _seconds(*range(400, 1_200, 100)), "none", keys=20_000),
+)
+
+
+def measure(spark: SparkSession, *, events: int = EVENTS, repeats: int = REPEATS) -> Iterator[Measured]:
+    """Run each plan a few times in a shuffled order, after one run that does not count; yield the medians."""
+    with TemporaryDirectory(prefix="factor-windows-") as folder:
+        plans = {case: case.plan() for case in CASES}
+        for keys, share in {(case.keys, case.share) for case in CASES}:
+            devices(spark, round(events * share), rate=RATE, devices=keys).write.parquet(f"{folder}/{keys}-{share}")
+        took: dict[_Case, list[float]] = {case: [] for case in CASES}
+        random = Random(7)
+        for _ in range(repeats + 1):
+            for case in random.sample(CASES, len(CASES)):
+                begin = perf_counter()
+                frame = plans[case].run(spark.read.parquet(f"{folder}/{case.keys}-{case.share}"))
+                frame.write.format("noop").mode("overwrite").save()
+                took[case].append(perf_counter() - begin)
+        for case, plan in plans.items():
+            yield Measured(case.name, counted(plan, events * case.share / RATE), median(took[case][1:]))
+
+
+def counted(plan: Plan, units: float) -> dict[str, float]:
+    """Count what a plan does in so many units of time, by the names of the prices."""
+    physical = compile_levels(plan)
+    stages = min(len(physical.levels), 2) + 1.0
+    return {name: count * units for name, count in physical.counts.items()} | {"stage": stages}
+
+
+def fit(measured: tuple[Measured, ...]) -> Fit:
+    """Fit prices that are not negative so that the squares of the relative errors are least."""
+    import numpy as np
+    from scipy.optimize import nnls
+
+    names = [field.name for field in fields(Prices)]
+    counts = np.array([[each.counts[name] / each.seconds for name in names] for each in measured])
+    scale = counts.max(axis=0)
+    found, _ = nnls(counts / scale, np.ones(len(measured)))
+    prices = {name: float(value) for name, value in zip(names, found / scale * 1e9, strict=True)}
+    return Fit(Prices(**(prices | {"update": max(prices["update"], 1.0)})), measured)

@@ -1,0 +1,66 @@
+"""What Spark takes for each kind of work; `factor-windows calibrate` measures it anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from factor_windows.errors import OptionError
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices in nanoseconds of wall time; what matters to a plan is how they compare.
+
+    >>> Prices(update=50.0, scan=100.0).relative("scan")
+    2.0
+    """
+
+    scan: float = 130.0
+    """Reading one event."""
+    update: float = 32.0
+    """Giving one event to one instance: fanning it out, and updating a hash table."""
+    merge: float = 70.0
+    """The same for one row of partial results."""
+    shuffle: float = 700.0
+    """Moving one row to where its group is."""
+    group: float = 350.0
+    """Emitting one row from an aggregation that moves nothing."""
+    edge: float = 7.0
+    """Looking at one more progression of edges to find the slice of a row."""
+    stage: float = 150_000_000.0
+    """Planning and starting one step, whatever its size."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1e18:
+                raise OptionError(f"price {field.name} {value!r} is not a number of nanoseconds")
+        if self.update <= 0:
+            raise OptionError(f"price update {self.update!r} is not positive; all others are compared with it")
+
+    def relative(self, name: str) -> float:
+        """Return a price in updates, the unit in which plans are compared."""
+        return float(getattr(self, name)) / self.update
+
+    def total(self, counts: Mapping[str, float]) -> float:
+        """Return what some work takes, in nanoseconds.
+
+        >>> Prices(update=50.0, scan=100.0).total({"update": 3, "scan": 2})
+        350.0
+        """
+        return sum(count * float(getattr(self, name)) for name, count in counts.items())
+
+    def save(self, path: Path) -> None:
+        """Write the prices to a small file."""
+        path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Prices:
+        """Read what `save` wrote."""
+        try:
+            return cls(**json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            raise OptionError(f"{str(path)!r} is no file of prices; `factor-windows calibrate` writes one") from None

@@ -1,0 +1,103 @@
+"""Hidden nodes that are worth a look: tumbling windows, hopping windows, and slices of some of the windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import gcd
+
+from factor_windows.functions import Kind
+from factor_windows.search.divisors import divisors
+from factor_windows.slices import Tiling, serves, slices_of
+from factor_windows.window import Window
+
+MOST_TUMBLING = 300
+"""How many tumbling windows are looked at; the paper's sets of 20 windows have fewer than a hundred."""
+MOST_RUNGS = 16
+"""How many hopping windows are looked at below one that the user asks for."""
+MOST_SLICES = 16
+"""How many slicings are looked at first; more, fitted to their readers, come later."""
+
+
+def common_panes(windows: Sequence[Window]) -> tuple[Window, ...]:
+    """List the longest tumbling windows that serve each subset of the windows.
+
+    A cheapest tree with tumbling factor windows has no others: one that is shorter than the longest that serves all its
+    readers can be lengthened to that, which costs as much to compute and less to read (docs/theory.md).
+
+    >>> [window.range for window in common_panes([Window(range=n, slide=n) for n in (12, 18, 20)])]
+    [2, 4, 6, 12, 18, 20]
+    """
+    found = {own_pane(window) for window in windows}
+    own = tuple(found)
+    newest = found
+    while newest and len(found) < MOST_TUMBLING:
+        newest = {merged(one, other) for one in newest for other in own} - found
+        found |= newest
+    return tuple(sorted(found, key=lambda window: (window.range, window.offset)))
+
+
+def own_pane(window: Window) -> Window:
+    """Return the longest tumbling window that partitions a window.
+
+    >>> own_pane(Window(range=60, slide=25, offset=7)).label
+    '5 microseconds @ 2 microseconds'
+    """
+    length = gcd(window.range, window.slide)
+    return Window(range=length, slide=length, offset=window.offset)
+
+
+def merged(one: Window, other: Window) -> Window:
+    """Return the longest tumbling window that partitions two others.
+
+    >>> merged(Window(range=12, slide=12), Window(range=20, slide=20, offset=2)).label
+    '2 microseconds'
+    """
+    length = gcd(one.range, other.range, one.offset - other.offset)
+    return Window(range=length, slide=length, offset=one.offset)
+
+
+def ladders(windows: Iterable[Window], kind: Kind) -> tuple[Window, ...]:
+    """List hopping windows on the way up to each hopping window: of its slide, or its pane's, and shorter ranges.
+
+    Ranges divide the window's, so that each rung tiles it; functions that do not mind overlap have no need of that.
+    """
+    found: dict[Window, None] = {}
+    for window in windows:
+        if window.is_tumbling:
+            continue
+        for step in {window.slide, gcd(window.range, window.slide)}:
+            if window.range % step == 0:
+                for times in _rungs(window.range // step, kind):
+                    found[Window(range=times * step, slide=step, offset=window.offset)] = None
+    return tuple(found)
+
+
+def _rungs(count: int, kind: Kind) -> list[int]:
+    """List how many slides long the rungs are: an even choice of the divisors, or of products of 2 and 3."""
+    rungs = {times for times in divisors(count) if 1 < times < count}
+    if kind is Kind.OVERLAP_SAFE:
+        rungs |= {two * three for two in _powers(2, count) for three in _powers(3, count) if 1 < two * three < count}
+    ordered = sorted(rungs)
+    if len(ordered) <= MOST_RUNGS:
+        return ordered
+    last = len(ordered) - 1
+    return [ordered[place * last // (MOST_RUNGS - 1)] for place in range(MOST_RUNGS)]
+
+
+def _powers(base: int, limit: int) -> Iterator[int]:
+    power = 1
+    while power < limit:
+        yield power
+        power *= base
+
+
+def slicings(windows: Sequence[Window], panes: Iterable[Window]) -> tuple[Tiling, ...]:
+    """List slices of useful subsets: of all windows, without those of the shortest slides, of those with one pane."""
+    by_slide = sorted(windows, key=lambda window: (window.slide, window.range, window.offset))
+    step = -(-len(by_slide) // (MOST_SLICES // 2))
+    subsets = [by_slide[first:] for first in range(0, len(by_slide) - 1, step)]
+    for pane in sorted(panes, key=lambda pane: (-pane.range, pane.offset)):
+        subset = [window for window in by_slide if serves(pane, window)]
+        if len(subset) > 1 and len(subsets) < MOST_SLICES:
+            subsets.append(subset)
+    return tuple(dict.fromkeys(slices_of(subset) for subset in subsets))
