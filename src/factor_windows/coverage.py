@@ -59,7 +59,8 @@ def covering_set(parent: Window, child: Window, start: int) -> range:
 def tiles(parent: Window, child: Window) -> bool:
     """Say whether some instances of `parent`, end to end, make up every instance of `child`: a sparse partition.
 
-    The paper asks for a tumbling parent. A hopping one does as well: of its instances every range-th is read.
+    The paper asks for a tumbling parent. A hopping one does as well: those of its instances are read that follow each
+    other end to end. Of a parent with the child's range one instance is enough, if the child starts more rarely.
 
     >>> from factor_windows.window import hopping
     >>> tiles(hopping("6m", "1m"), hopping("24m", "1m")), tiles(hopping("8s", "2s"), hopping("10s", "2s"))
@@ -68,7 +69,7 @@ def tiles(parent: Window, child: Window) -> bool:
     step = parent.slide
     return (
         child.range % parent.range == 0
-        and parent.range % step == 0
+        and (parent.range % step == 0 or child.range == parent.range)
         and child.slide % step == 0
         and (child.offset - parent.offset) % step == 0
     )

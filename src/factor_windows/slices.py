@@ -83,10 +83,10 @@ def slices_of(windows: Iterable[Tiling]) -> Tiling:
     ((6, 0), (6, 5), (15, 0))
     """
     slices = Slices(tuple(edge for window in windows for edge in edges_of(window)))
-    if len(slices.edges) > 1:
-        return slices
-    [(step, offset)] = slices.edges
-    return Window(range=step, slide=step, offset=offset)
+    pieces = pieces_of(slices.edges)
+    offset = slices.edges[0][1]
+    even = Window(range=pieces.lengths[0][0], slide=pieces.lengths[0][0], offset=offset)
+    return even if len(pieces.lengths) == 1 and serves(slices, even) else slices
 
 
 def edges_of(tiling: Tiling) -> tuple[Progression, ...]:
@@ -176,6 +176,11 @@ def mean_length(tiling: Tiling) -> int | Fraction:
         return tiling.range
     pieces = pieces_of(tiling.edges)
     return Fraction(pieces.span, pieces.count)
+
+
+def finer_first(tiling: Tiling) -> tuple[int | Fraction, int]:
+    """Return what comes before in this order if one can be read by the other: no two nodes can read each other."""
+    return (mean_length(tiling), 0 if isinstance(tiling, Slices) else tiling.slide)
 
 
 @lru_cache(maxsize=4096)

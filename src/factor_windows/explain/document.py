@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from factor_windows.cost import Cost
+from factor_windows.explain.alternatives import alternatives
 from factor_windows.plan import Plan
 from factor_windows.slices import Slices, Tiling
 
@@ -36,6 +37,9 @@ def document(plan: Plan) -> dict[str, Any]:
                 "cost": plain(node.cost),
                 "exposed": node.exposed,
                 "shown_as": list(node.shown_as),
+                "alternatives": [
+                    {"parent": other.parent, "extra": plain(other.extra)} for other in alternatives(plan, node)
+                ],
             }
             for node in plan.nodes
         ],

@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from factor_windows.cost import Cost, SparkCost
+from factor_windows.explain.alternatives import alternatives, saves
 from factor_windows.plan import Plan, PlanNode
 from factor_windows.slices import Slices, Tiling
 from factor_windows.window import readable
@@ -58,7 +59,7 @@ def share(part: Cost, whole: Cost) -> float:
 
 def _summary(plan: Plan) -> list[str]:
     hidden = sum(not node.exposed for node in plan.nodes)
-    added = f", {hidden} hidden factor window{'s' * (hidden > 1)} added" if hidden else ""
+    added = f", {hidden} hidden node{'s' * (hidden > 1)} added" if hidden else ""
     gain = (
         f"{share(plan.naive_cost, plan.cost):.1f} times cheaper" if plan.cost < plan.naive_cost else "nothing to share"
     )
@@ -69,7 +70,17 @@ def _summary(plan: Plan) -> list[str]:
     return [
         f"{asked}{' per ' + keys if keys else ''} over {count} window{'s' * (count > 1)}{added}",
         f"cost {number(plan.cost)} instead of {number(plan.naive_cost)}: {gain} ({how})",
+        *([_quality(plan)] if plan.search == "best" else []),
     ]
+
+
+def _quality(plan: Plan) -> str:
+    """Say how good the search's answer is."""
+    if plan.status == "optimal":
+        return "optimal: no other choice of the hidden windows and slices that were looked at costs less"
+    above = share(plan.cost, plan.bound) - 1 if plan.bound else 0.0
+    why = "the time limit was reached" if plan.status == "time_limit" else "the set is too large for an exact search"
+    return f"{why}: at most {100 * above:.1f} % above the least that is possible with what was looked at"
 
 
 def rate(plan: Plan) -> str:
@@ -88,7 +99,14 @@ def _name(node: PlanNode) -> str:
 def _reads(plan: Plan, node: PlanNode) -> str:
     reads = number(plan.reads(node))
     what = f"reads {reads} event{'s' * (reads != '1')}" if node.parent is None else f"reads {reads} × {node.parent}"
-    return what if node.exposed else f"{what}, hidden"
+    if not node.exposed:
+        return f"{what}, hidden: without it {_signed(saves(plan, node))}"
+    lost = next(iter(alternatives(plan, node)), None)
+    return f"{what}; {lost.parent or 'raw events'} {_signed(lost.extra)}" if lost else what
+
+
+def _signed(extra: Cost) -> str:
+    return f"+{number(extra)}" if extra >= 0 else f"-{number(-extra)}"
 
 
 def explain_physical(plan: Plan) -> str:

@@ -59,9 +59,13 @@ def optimize(
 
     >>> from factor_windows.window import tumbling
     >>> windows = [tumbling("20m"), tumbling("30m"), tumbling("40m")]
-    >>> plan = optimize(Query(time="ts", windows=windows, aggregates=["min(t)"]), cost="paper", unit="1 minute")
+    >>> query = Query(time="ts", windows=windows, aggregates=["min(t)"])
+    >>> plan = optimize(query, search="factor", cost="paper", unit="1 minute")
     >>> int(plan.naive_cost), int(plan.cost), plan.nodes[0].name
     (360, 150, '10 minutes')
+    >>> plan = optimize(query, cost="paper", unit="1 minute")
+    >>> int(plan.cost), plan.nodes[0].name, plan.status
+    (142, 'slices at 20 minutes, 30 minutes', 'optimal')
     """
     if not isinstance(query, Query):
         raise OptionError(f"{query!r} is not a Query; make one with Query(time=..., windows=..., aggregates=...)")

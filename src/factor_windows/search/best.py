@@ -13,7 +13,7 @@ from factor_windows.plan import Tree
 from factor_windows.search.exact import cheapest_tree
 from factor_windows.search.factor import best_factors, with_factor_windows
 from factor_windows.search.panes import common_panes, ladders, slicings
-from factor_windows.slices import Slices, Tiling, in_order, mean_length, slices_of
+from factor_windows.slices import Slices, Tiling, finer_first, in_order, slices_of
 
 MOST_WINDOWS = 40
 """Up to how many windows the search is exact."""
@@ -92,7 +92,7 @@ class _Search:
         """Price every edge from and to some more nodes; one that is dearer than the raw events is none."""
         new = [node for node in dict.fromkeys(nodes) if node not in self.options]
         self.options |= {node: {None: self.cost.of(node.window, None)} for node in new}
-        length = {node: mean_length(node.window) for node in self.options}
+        order = {node: finer_first(node.window) for node in self.options}
         added, required = set(new), set(self.required)
         hidden = [node for node in self.options if node not in required]
         for child, parents in self.options.items():
@@ -100,7 +100,7 @@ class _Search:
             if self.large and child in required:
                 possible = (*self.graph.parents[child], *hidden) if child in added else new
             for parent in possible:
-                if length[parent] < length[child] and child.can_read(parent, self.graph.kind):
+                if order[parent] < order[child] and child.can_read(parent, self.graph.kind):
                     price = self.cost.of(child.window, parent.window)
                     if price < parents[None]:
                         parents[parent] = price

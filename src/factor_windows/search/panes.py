@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 from math import gcd
 
 from factor_windows.functions import Kind
@@ -14,6 +15,8 @@ MOST_TUMBLING = 300
 """How many tumbling windows are looked at; the paper's sets of 20 windows have fewer than a hundred."""
 MOST_RUNGS = 16
 """How many hopping windows are looked at below one that the user asks for."""
+FEW = 4
+"""Up to how many windows slices of every subset are looked at."""
 MOST_SLICES = 16
 """How many slicings are looked at first; more, fitted to their readers, come later."""
 
@@ -92,12 +95,23 @@ def _powers(base: int, limit: int) -> Iterator[int]:
 
 
 def slicings(windows: Sequence[Window], panes: Iterable[Window]) -> tuple[Tiling, ...]:
-    """List slices of useful subsets: of all windows, without those of the shortest slides, of those with one pane."""
+    """List slices of useful subsets.
+
+    Of few windows, of every subset. Of more, of all, of all without those of the shortest slides, of those that have a
+    pane in common, and of each alone whose range is no multiple of its slide.
+    """
     by_slide = sorted(windows, key=lambda window: (window.slide, window.range, window.offset))
-    step = -(-len(by_slide) // (MOST_SLICES // 2))
-    subsets = [by_slide[first:] for first in range(0, len(by_slide) - 1, step)]
-    for pane in sorted(panes, key=lambda pane: (-pane.range, pane.offset)):
-        subset = [window for window in by_slide if serves(pane, window)]
-        if len(subset) > 1 and len(subsets) < MOST_SLICES:
-            subsets.append(subset)
+    subsets: list[Sequence[Window]] = []
+    if len(by_slide) <= FEW:
+        for size in range(1, len(by_slide) + 1):
+            subsets += combinations(by_slide, size)
+    else:
+        step = -(-len(by_slide) // (MOST_SLICES // 2))
+        subsets += [by_slide[first:] for first in range(0, len(by_slide) - 1, step)]
+        for pane in sorted(panes, key=lambda pane: (-pane.range, pane.offset)):
+            subset = [window for window in by_slide if serves(pane, window)]
+            if len(subset) > 1 and len(subsets) < MOST_SLICES:
+                subsets.append(subset)
+        odd = [window for window in by_slide if window.range % window.slide]
+        subsets += [[window] for window in odd[:MOST_SLICES]]
     return tuple(dict.fromkeys(slices_of(subset) for subset in subsets))
