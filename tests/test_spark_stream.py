@@ -22,6 +22,7 @@ from factor_windows import (
     tumbling,
     use_rocksdb,
 )
+from factor_windows.levels import compile_levels
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
 from factor_windows.spark.stream import EVENT_TIME, WATERMARK
@@ -117,14 +118,14 @@ def test_update_and_complete_give_what_naive_gives_with_one_operator(spark, tmp_
     assert differing_rows(spark.table("ours"), spark.table("naively")) == 0
 
 
-def test_a_deep_plan_runs_as_one_chain(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("factor_windows.levels.WORTH_AN_OPERATOR", 1.0)
+def test_slices_and_ladders_run_as_one_chain(spark, tmp_path):
     rng = random.Random(3)
     events = write(spark, tmp_path / "in", batches_of("shuffled", rng), rng)
-    windows = [tumbling("10s"), tumbling("60s"), hopping("240s", "60s"), tumbling("120s"), tumbling("30s")]
-    plan = optimize(Query(time="ts", windows=windows, aggregates=["min(v)", "max(v)"]), rate=1, unit="1 second")
+    windows = [hopping("480s", "1s"), tumbling("17s"), hopping("60s", "25s")]
+    plan = optimize(Query(time="ts", windows=windows, aggregates=["sum(v)", "max(v)"]), rate=100, unit="1 second")
     query = finish(plan.run(stream_of(spark, tmp_path / "in")), "deep")
     assert len(query.lastProgress["stateOperators"]) == 3
+    assert max(feed.steps for level in compile_levels(plan, streaming=True).levels for feed in level.feeds) < 120
     closed = plan.run(events).where(F.col("window_end") <= F.lit(watermark_of(query)))
     assert differing_rows(spark.table("deep"), closed) == 0
 

@@ -41,7 +41,7 @@ MANY_PARTITIONS = 128
 WORTH_A_LEVEL = 1.1
 """A deeper plan is taken only if a shallower one would do this many times its work: each level has its own overhead."""
 WORTH_AN_OPERATOR = 2.0
-"""The same for streams, where a level is a stateful operator that commits its state in every micro-batch."""
+"""The same for a third or later level on a stream, a stateful operator more that commits in every micro-batch."""
 MOST_LEVELS = 6
 """How many depths of a tree are tried as levels in all combinations; deeper trees are cut."""
 SPARSE = 0.5
@@ -111,15 +111,17 @@ class Physical:
 def compile_levels(plan: Plan, *, partitions: int = PARTITIONS, streaming: bool = False) -> Physical:
     """Choose the depth, lay out the levels, and choose how rows are brought together."""
     cost = spark_cost(plan)
-    worth = WORTH_AN_OPERATOR if streaming else WORTH_A_LEVEL
     least: dict[int, tuple[float, tuple[Level, ...]]] = {}
     for kept in _depths_to_keep(plan):
         levels = _flattened(plan, kept)
         work = cost.prices.total(_counts(levels, plan, cost))
         if len(levels) not in least or work < least[len(levels)][0]:
             least[len(levels)] = work, levels
-    lowest = min(work for work, _ in least.values())
-    count = min(count for count, (work, _) in least.items() if work <= worth * lowest)
+    count = min(least)
+    for other in sorted(least):
+        worth = WORTH_AN_OPERATOR if streaming and other > 2 else WORTH_A_LEVEL
+        if least[count][0] > worth * least[other][0]:
+            count = other
     levels = least[count][1]
     counts = _counts(levels, plan, cost)
     depth = _depth_note(count, {count: work for count, (work, _) in least.items()})

@@ -24,9 +24,9 @@ level_2 AS (
     min(`fw_s0`) AS fw_s0
   FROM level_1
   CROSS JOIN VALUES
-    (1, 900000000),
-    (2, 1020000000),
-    (3, 1140000000) AS feeds(fw_to, fw_slide)
+    (2, 900000000),
+    (3, 1020000000),
+    (4, 1140000000) AS feeds(fw_to, fw_slide)
   GROUP BY
     1,
     2
@@ -40,9 +40,9 @@ computed AS (
     `fw_s0` AS `low`
   FROM level_2
   JOIN VALUES
-    (1, 900000000, '15 minutes'),
-    (2, 1020000000, '17 minutes'),
-    (3, 1140000000, '19 minutes') AS names(fw_shown, fw_range, fw_name)
+    (2, 900000000, '15 minutes'),
+    (3, 1020000000, '17 minutes'),
+    (4, 1140000000, '19 minutes') AS names(fw_shown, fw_range, fw_name)
     ON fw_node = fw_shown
 )
 SELECT
