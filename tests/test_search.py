@@ -1,26 +1,34 @@
 """The paper's figures, and the laws that every search obeys."""
 
+import os
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from math import gcd, lcm
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
 from strategies import events, multiples, window_sets, windows
 
 from factor_windows import OptionError, Query, Window, hopping, optimize, tumbling
-from factor_windows.bench.window_sets import GENERATORS
+from factor_windows.bench.window_sets import GENERATORS, random_windows
 from factor_windows.cost import PaperCost
 from factor_windows.coverage import covers
 from factor_windows.explain.candidates import considered
-from factor_windows.graph import CoverageGraph
+from factor_windows.functions import Kind
+from factor_windows.graph import CoverageGraph, can_make
 from factor_windows.reference import evaluate, evaluate_plan
 from factor_windows.search.benefit import Place
 from factor_windows.search.covering_factor import best_covering_factor
 from factor_windows.search.divisors import divisors
+from factor_windows.search.panes import common_panes, ladders
 from factor_windows.search.partitioning_factor import partitioning_candidates
+from factor_windows.slices import finer_first, in_order, slices_of
 
+SETS = int(os.environ.get("FACTOR_WINDOWS_SETS", "2"))
 rates = st.sampled_from([1, 2, 10, 100, Fraction(1, 3)])
 
 
@@ -283,3 +291,114 @@ def test_an_option_out_of_range_gets_one_clear_sentence(options, message):
 def test_only_a_query_can_be_optimized():
     with pytest.raises(OptionError, match="is not a Query"):
         optimize("SELECT 1")
+
+
+def tumbling_nodes(made):
+    """Every tumbling window that could serve some of the windows, the windows among them."""
+    return {Window(range=d, slide=d) for w in made for d in divisors(w.range)}
+
+
+def least_over_all_subsets(made, price, nodes):
+    """Try every set of hidden nodes; a slow and obvious optimum."""
+    hidden = sorted(nodes - set(made), key=lambda node: in_order(node))
+    best = None
+    for size in range(len(hidden) + 1):
+        for built in combinations(hidden, size):
+            there = [*made, *built]
+            total = sum(
+                min([price(node, None), *(price(node, other) for other in there if readable(other, node))])
+                for node in there
+            )
+            best = total if best is None else min(best, total)
+    return best
+
+
+def readable(parent, child):
+    return finer_first(parent) < finer_first(child) and can_make(parent, child, Kind.MERGEABLE)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(2, 14), min_size=2, max_size=4, unique=True), rates)
+def test_best_is_the_optimum_over_all_tumbling_factor_windows(lengths, rate):
+    made = [Window(range=length, slide=length) for length in lengths]
+    plan = optimize(small(made, "sum(v)"), cost="paper", rate=rate, unit="1 microsecond", slices=False)
+    assert plan.status == "optimal"
+    assert plan.cost == plan.bound == least_over_all_subsets(made, plan.cost_model.of, tumbling_nodes(made))
+
+
+@settings(max_examples=25)
+@given(window_sets(most=3, longest=9), rates, st.sampled_from(["paper", "spark"]))
+def test_best_is_the_optimum_over_all_panes_and_slices_of_small_sets(made, rate, cost):
+    plan = optimize(small(made, "sum(v)"), cost=cost, rate=rate, unit="1 microsecond")
+    subsets = [some for size in range(1, len(made) + 1) for some in combinations(made, size)]
+    nodes = {slices_of(some) for some in subsets} | set(common_panes(made)) | set(ladders(made, Kind.MERGEABLE))
+    if len(nodes - set(made)) <= 9:
+        expected = least_over_all_subsets(made, plan.cost_model.of, nodes)
+        assert float(plan.cost) <= float(expected) * (1 + 1e-9)
+
+
+def optimum_by_an_independent_program(lengths, rate):
+    """The least cost over all tumbling factor windows: every divisor may be built, and x[child, parent] be used."""
+    nodes = sorted({d for length in lengths for d in divisors(length)})
+    edges = [
+        (child, parent)
+        for child in nodes
+        for parent in [0, *nodes]
+        if parent < child and not (parent and child % parent)
+    ]
+    count = len(edges) + len(nodes)
+    period = lcm(*lengths)
+    rows, limits = [], []
+    for place, node in enumerate(nodes):
+        row = np.zeros(count)
+        row[[number for number, (child, _) in enumerate(edges) if child == node]] = 1
+        row[len(edges) + place] = -1
+        rows.append(row)
+        limits.append((0, 0))
+    for number, (_, parent) in enumerate(edges):
+        if parent:
+            row = np.zeros(count)
+            row[number], row[len(edges) + nodes.index(parent)] = 1, -1
+            rows.append(row)
+            limits.append((-1, 0))
+    prices = [rate if parent == 0 else 1 / parent for _, parent in edges] + [0.0] * len(nodes)
+    low = [0.0] * len(edges) + [float(node in lengths) for node in nodes]
+    found = milp(
+        prices,
+        constraints=LinearConstraint(csr_array(np.array(rows)), *zip(*limits, strict=True)),
+        bounds=Bounds(low, 1),
+        integrality=[1] * count,
+        options={"mip_rel_gap": 0},
+    )
+    return found.fun * period
+
+
+@pytest.mark.parametrize(("size", "rate"), [(5, 1), (10, 10), (20, 100)])
+def test_best_reaches_what_an_independent_program_reaches(size, rate):
+    for seed in range(SETS):
+        made = random_windows(size, tumbling=True, seed=seed, unit=1)
+        plan = optimize(small(made, "sum(v)"), cost="paper", rate=rate, unit="1 microsecond", slices=False)
+        within = optimize(small(made, "sum(v)"), cost="paper", rate=rate, unit="1 microsecond")
+        assert float(plan.cost) == pytest.approx(
+            optimum_by_an_independent_program([w.range for w in made], rate), rel=1e-9
+        )
+        assert within.cost <= plan.cost
+
+
+def test_a_day_by_a_minute_takes_few_reads():
+    plan = optimize(Query(time="ts", windows=[hopping("1 day", "1 minute")], aggregates=["sum(v)"]), rate=60, unit="1m")
+    assert sum(plan.reads(node) for node in plan.nodes if node.parent) <= 40
+    assert plan.nodes[0].window == tumbling("1 minute")
+
+
+def test_many_windows_are_planned_within_the_limit():
+    made = [tumbling(f"{n} seconds") for n in range(7, 307)]
+    plan = optimize(Query(time="ts", windows=made, aggregates=["sum(v)"]), time_limit=0.5)
+    assert plan.status in ("heuristic", "time_limit")
+    assert plan.bound <= plan.cost < plan.naive_cost
+
+
+def test_the_same_query_gives_the_same_plan():
+    made = random_windows(20, tumbling=False, seed=3)
+    plans = {optimize(small(made, "sum(v)"), rate=10, unit="1 second").explain() for _ in range(3)}
+    assert len(plans) == 1

@@ -1,5 +1,6 @@
 """Slices and the relations beyond the paper agree with their definitions, checked by listing instances."""
 
+from itertools import pairwise
 from math import lcm
 
 from hypothesis import given, settings
@@ -56,8 +57,8 @@ def test_a_slice_reaches_from_the_last_edge_to_the_next(made, time):
 @given(edges)
 def test_the_lengths_of_the_pieces_are_those_of_a_period(made):
     period = lcm(*(step for step, _ in made))
-    points = sorted(listed(made, 0, period)) + [min(listed(made, 0, period)) + period]
-    lengths = sorted(after - before for before, after in zip(points, points[1:], strict=False))
+    points = sorted(listed(made, 0, period))
+    lengths = sorted(after - before for before, after in pairwise([*points, points[0] + period]))
     pieces = pieces_of(Slices(made).edges)
     assert period % pieces.span == 0
     times = period // pieces.span

@@ -38,9 +38,9 @@ FINER = 4
 """How many times as many partitions rows are brought together in: they grow there, which Spark does not foresee."""
 MANY_PARTITIONS = 128
 """From how many partitions on Spark's own number, and its merging of small ones, is left alone."""
-WORTH_A_LEVEL = 1.1
-"""A deeper plan is taken only if a shallower one would do this many times its work: each level has its own overhead."""
-WORTH_AN_OPERATOR = 2.0
+WORTH_A_LEVEL = 1.05
+"""How much less work a level more must leave: shallow plans are easier to read and surer to do well."""
+WORTH_AN_OPERATOR = 1.7
 """The same for a third or later level on a stream, a stateful operator more that commits in every micro-batch."""
 MOST_LEVELS = 6
 """How many depths of a tree are tried as levels in all combinations; deeper trees are cut."""
@@ -117,11 +117,8 @@ def compile_levels(plan: Plan, *, partitions: int = PARTITIONS, streaming: bool 
         work = cost.prices.total(_counts(levels, plan, cost))
         if len(levels) not in least or work < least[len(levels)][0]:
             least[len(levels)] = work, levels
-    count = min(least)
-    for other in sorted(least):
-        worth = WORTH_AN_OPERATOR if streaming and other > 2 else WORTH_A_LEVEL
-        if least[count][0] > worth * least[other][0]:
-            count = other
+    worth = WORTH_AN_OPERATOR if streaming else WORTH_A_LEVEL
+    count = min(least, key=lambda count: least[count][0] * worth ** max(0, count - 2) * WORTH_A_LEVEL ** (count > 1))
     levels = least[count][1]
     counts = _counts(levels, plan, cost)
     depth = _depth_note(count, {count: work for count, (work, _) in least.items()})
