@@ -1,4 +1,4 @@
-"""The command line: `factor-windows demo | explain | rewrite | run | bench`."""
+"""The command line: `factor-windows demo | explain | rewrite | run | bench | calibrate`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import typer
 from factor_windows import __version__
 from factor_windows.errors import FactorWindowsError, OptionError
 from factor_windows.functions import FUNCTIONS
+from factor_windows.prices import Prices
 from factor_windows.query import Query
 from factor_windows.search import optimize
 from factor_windows.sql.parse import read
@@ -81,6 +82,9 @@ def explain(
         str | None, typer.Option(help="Events per unit of time; by default 1 (paper), or a dense stream (spark).")
     ] = None,
     keys: Annotated[int | None, typer.Option(help="How many combinations of keys there are; by default 1.")] = None,
+    slices: Annotated[bool, typer.Option(help="Let the search best use slices.")] = True,
+    time_limit: Annotated[float, typer.Option(help="After how many seconds the search best ends.")] = 1.0,
+    prices: Annotated[Path | None, typer.Option(help="Prices of your Spark, as calibrate writes them.")] = None,
     operators: Annotated[bool, typer.Option(help="Show the operators too, before and after the rewriting.")] = False,
     candidates: Annotated[bool, typer.Option(help="Show the factor windows that were looked at too.")] = False,
     svg: Annotated[Path | None, typer.Option(help="Write a picture of the plan to this file too.")] = None,
@@ -110,7 +114,17 @@ def explain(
             windows=[parse_window(text) for text in window or []],
             aggregates=[_aggregate(text) for text in function or ["min"]],
         )
-    plan = optimize(query, search=search, cost=cost, unit=unit, rate=_number(rate), keys=keys)
+    plan = optimize(
+        query,
+        search=search,
+        cost=cost,
+        unit=unit,
+        rate=_number(rate),
+        keys=keys,
+        slices=slices,
+        time_limit=time_limit,
+        prices=Prices.load(prices) if prices else None,
+    )
     if svg is not None:
         _write(svg, picture(plan))
     before, after = OperatorGraph.of(plan.naive()), OperatorGraph.of(plan)
@@ -250,10 +264,25 @@ def bench(
     streaming: Annotated[bool, typer.Option(help="Measure streams on Spark too.")] = True,
     only: Annotated[str, typer.Option(help="Run only the cases on Spark whose name has this in it.")] = "",
     repeats: Annotated[int, typer.Option(min=1, help="How often each contender runs.")] = 3,
+    gaps: Annotated[
+        bool, typer.Option("--gaps", help="Instead, print how far the paper's plans are from the optimum, as a table.")
+    ] = False,
+    choices: Annotated[
+        bool, typer.Option("--choices", help="Instead, compare what plans should take with what they take.")
+    ] = False,
 ) -> None:
     """Measure how long planning takes, and how much quicker plans run on Spark."""
     from factor_windows.bench import planning
 
+    if gaps:
+        from factor_windows.bench.gaps import table
+
+        for line in table():
+            print(line, flush=True)
+        return
+    if choices:
+        _bench_choices(events=events, repeats=repeats, only=only)
+        return
     print(planning.HEADER)
     measured = []
     for case in planning.cases():
@@ -276,6 +305,47 @@ def bench(
             print(settled, flush=True)
     if not all(result.within_limit for result in measured):
         raise typer.Exit(1)
+
+
+def _bench_choices(*, events: int, repeats: int, only: str) -> None:
+    from factor_windows.bench import choices
+
+    print(choices.HEADER, flush=True)
+    measured = []
+    for choice in choices.run(_spark(), events=events, repeats=repeats, only=only):
+        measured.append(choice)
+        print(choice, flush=True)
+    worst = max(measured, key=lambda choice: choice.regret)
+    count = len(measured) * len(choice.measured)
+    print(
+        f"\n{count} plans, Pearson's r {choices.pearson(measured):.3f}; worst choice {worst.regret:.2f} ({worst.name})"
+    )
+
+
+@app.command()
+def calibrate(
+    output: Annotated[Path, typer.Option(help="Where the prices go.")] = Path("prices.json"),
+    events: Annotated[int, typer.Option(min=1000, help="How many events the measured streams have.")] = 2_000_000,
+    master: Annotated[str | None, typer.Option(help="The Spark master; by default all cores of this machine.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Measure what your Spark takes for each kind of work, for explain --prices and optimize(prices=...)."""
+    from dataclasses import asdict
+
+    from factor_windows.bench.calibrate import fit, measure
+
+    fitted = fit(tuple(measure(_spark(master=master), events=events)))
+    fitted.prices.save(output)
+    if as_json:
+        print(json.dumps(asdict(fitted.prices) | {"error": fitted.error}, indent=2))
+        return
+    print(f"{'plan':<28} {'measured':>10} {'predicted':>10}")
+    for each in fitted.measured:
+        print(f"{each.name:<28} {each.seconds:8.2f} s {each.predicted(fitted.prices):8.2f} s")
+    print("\nprices in nanoseconds")
+    for name, value in asdict(fitted.prices).items():
+        print(f"  {name:<8} {value:16,.1f}")
+    print(f"\npredictions are off by {fitted.error:.0%} in the median; wrote {output}")
 
 
 def _statement(path: Path, *, dialect: str | None, time: str | None) -> Statement:

@@ -24,16 +24,18 @@ class Place:
     """Sum of n_j: the downstream instances within one period."""
     lengths: Cost = field(init=False)
     """Sum of n_j * r_j: their lengths together."""
-    overheads: tuple[Cost, Cost] = field(init=False)
-    """What the downstream windows cost beside their reads: when they read the raw events, and when they do not."""
+    spared: Cost = field(init=False)
+    """How much less the downstream windows cost beside their reads when they read a window, not the raw events."""
 
     def __post_init__(self) -> None:
         counts = [self.cost.recurrence_count(window) for window in self.below]
         lengths = (count * window.range for count, window in zip(counts, self.below, strict=True))
         object.__setattr__(self, "instances", sum(counts))
         object.__setattr__(self, "lengths", sum(lengths))
-        raw = sum(self.cost.overhead(window, None) for window in self.below)
-        object.__setattr__(self, "overheads", (raw, sum(self.cost.overhead(window, window) for window in self.below)))
+        overhead = self.cost.overhead
+        raw = self.above is None
+        spared = sum(overhead(window, None) - overhead(window, window) for window in self.below) if raw else 0
+        object.__setattr__(self, "spared", spared)
 
     @property
     def upstream(self) -> Window:
@@ -53,12 +55,12 @@ class Place:
 
     def _cost_below(self, parent: Window | None) -> Cost:
         if parent is None:
-            return self.cost.rate * self.lengths / self.cost.unit + self.overheads[0]
+            return self.cost.rate * self.lengths / self.cost.unit + self.spared
         spread = self.lengths - self.instances * parent.range
         reads = self.instances + (
             spread / parent.slide if isinstance(spread, float) else Fraction(spread) / parent.slide
         )
-        return self.cost.filled(parent) * reads * self.cost.weight(parent) + self.overheads[1]
+        return self.cost.filled(parent) * reads * self.cost.weight(parent)
 
     def pays(self, factor: Window) -> bool:
         """Say whether a tumbling factor window has no negative benefit; for the paper's costs, by its Algorithm 4."""

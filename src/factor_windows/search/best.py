@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
@@ -10,8 +10,9 @@ from factor_windows.cost import Cost, CostModel
 from factor_windows.functions import Kind
 from factor_windows.graph import CoverageGraph, Node, window_of
 from factor_windows.plan import Tree
+from factor_windows.search.coverage import cheapest_parent
 from factor_windows.search.exact import cheapest_tree
-from factor_windows.search.factor import best_factors, with_factor_windows
+from factor_windows.search.factor import best_factors, cheapest_with
 from factor_windows.search.panes import common_panes, ladders, slicings
 from factor_windows.slices import Slices, Tiling, finer_first, in_order, slices_of
 
@@ -56,6 +57,7 @@ class _Search:
         self.large = len(graph.nodes) > MOST_WINDOWS
         self.windows = [window_of(node) for node in graph.nodes]
         self.panes = common_panes(self.windows)
+        self.factors = best_factors(graph, cost)
         self.keys = frozenset[str]().union(*(node.keys for node in graph.nodes))
         self.options: dict[Node, dict[Node | None, Cost]] = {}
 
@@ -72,7 +74,7 @@ class _Search:
                 self._add(new)
                 found = min(self._solved(), found, key=self._total)
                 more = self._fitted(found.tree)
-        factor = Found(with_factor_windows(self.graph, self.cost), "heuristic", found.bound)
+        factor = Found(cheapest_with(self.factors, self.graph, self.cost), "heuristic", found.bound)
         return min(found, factor, key=self._total)
 
     def _total(self, found: Found) -> Cost:
@@ -84,8 +86,7 @@ class _Search:
     def _tilings(self) -> Iterable[Tiling]:
         """List hidden nodes that are worth a look, fewer of each kind if there are very many windows."""
         hopping = ladders(self.windows, self.graph.kind)
-        factors = tuple(node.window for node in best_factors(self.graph, self.cost))
-        kinds: tuple[tuple[Tiling, ...], ...] = (self.panes, hopping, factors)
+        kinds: tuple[Sequence[Tiling], ...] = (self.panes, hopping, [node.window for node in self.factors])
         return (tiling for kind in kinds for tiling in (kind[:SOME] if self.large else kind))
 
     def _add(self, nodes: Iterable[Node]) -> None:
@@ -98,7 +99,8 @@ class _Search:
         for child, parents in self.options.items():
             possible: Iterable[Node] = self.options if child in added else new
             if self.large and child in required:
-                possible = (*self.graph.parents[child], *hidden) if child in added else new
+                nearest = cheapest_parent(child, self.graph.parents[child], self.cost)
+                possible = (*([nearest] if nearest else []), *hidden) if child in added else new
             for parent in possible:
                 if order[parent] < order[child] and child.can_read(parent, self.graph.kind):
                     price = self.cost.of(child.window, parent.window)

@@ -16,7 +16,7 @@ def cheapest_parent(node: Node, parents: tuple[Node, ...], cost: CostModel) -> N
     """Choose one parent: the raw events only if they are cheaper than any other, and among equals the longest."""
     if not parents:
         return None
-    best = min(parents, key=lambda parent: (cost.of(node.window, parent.window), _longest_first(parent)))
+    best = min(parents, key=lambda parent: (cost.instance_cost(node.window, parent.window), _longest_first(parent)))
     return best if cost.of(node.window, best.window) <= cost.of(node.window, None) else None
 
 

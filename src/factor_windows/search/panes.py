@@ -14,9 +14,13 @@ from factor_windows.window import Window
 MOST_TUMBLING = 300
 """How many tumbling windows are looked at; the paper's sets of 20 windows have fewer than a hundred."""
 MOST_RUNGS = 16
-"""How many hopping windows are looked at below one that the user asks for."""
+"""How many hopping windows are looked at below one that the user asks for, if it is one of few."""
+ALL_RUNGS = 80
+"""How many hopping windows are looked at below all that the user asks for, but at least three for each."""
 FEW = 4
 """Up to how many windows slices of every subset are looked at."""
+MOST_SLIDES = 100
+"""Windows of more slides have no slices together: finding the slice of an event would take too long."""
 MOST_SLICES = 16
 """How many slicings are looked at first; more, fitted to their readers, come later."""
 
@@ -65,26 +69,26 @@ def ladders(windows: Iterable[Window], kind: Kind) -> tuple[Window, ...]:
     Ranges divide the window's, so that each rung tiles it; functions that do not mind overlap have no need of that.
     """
     found: dict[Window, None] = {}
-    for window in windows:
-        if window.is_tumbling:
-            continue
+    hopping = [window for window in windows if not window.is_tumbling]
+    most = max(3, min(MOST_RUNGS, ALL_RUNGS // max(1, len(hopping))))
+    for window in hopping:
         for step in {window.slide, gcd(window.range, window.slide)}:
             if window.range % step == 0:
-                for times in _rungs(window.range // step, kind):
+                for times in _rungs(window.range // step, kind, most):
                     found[Window(range=times * step, slide=step, offset=window.offset)] = None
     return tuple(found)
 
 
-def _rungs(count: int, kind: Kind) -> list[int]:
+def _rungs(count: int, kind: Kind, most: int) -> list[int]:
     """List how many slides long the rungs are: an even choice of the divisors, or of products of 2 and 3."""
     rungs = {times for times in divisors(count) if 1 < times < count}
     if kind is Kind.OVERLAP_SAFE:
         rungs |= {two * three for two in _powers(2, count) for three in _powers(3, count) if 1 < two * three < count}
     ordered = sorted(rungs)
-    if len(ordered) <= MOST_RUNGS:
+    if len(ordered) <= most:
         return ordered
     last = len(ordered) - 1
-    return [ordered[place * last // (MOST_RUNGS - 1)] for place in range(MOST_RUNGS)]
+    return [ordered[place * last // (most - 1)] for place in range(most)]
 
 
 def _powers(base: int, limit: int) -> Iterator[int]:
@@ -109,9 +113,10 @@ def slicings(windows: Sequence[Window], panes: Iterable[Window]) -> tuple[Tiling
         step = -(-len(by_slide) // (MOST_SLICES // 2))
         subsets += [by_slide[first:] for first in range(0, len(by_slide) - 1, step)]
         for pane in sorted(panes, key=lambda pane: (-pane.range, pane.offset)):
-            subset = [window for window in by_slide if serves(pane, window)]
-            if len(subset) > 1 and len(subsets) < MOST_SLICES:
-                subsets.append(subset)
+            if len(subsets) < MOST_SLICES:
+                subset = [window for window in by_slide if serves(pane, window)]
+                subsets += [subset] if len(subset) > 1 else []
         odd = [window for window in by_slide if window.range % window.slide]
         subsets += [[window] for window in odd[:MOST_SLICES]]
-    return tuple(dict.fromkeys(slices_of(subset) for subset in subsets))
+    few_edges = (subset for subset in subsets if len({window.slide for window in subset}) <= MOST_SLIDES)
+    return tuple(dict.fromkeys(slices_of(subset) for subset in few_edges))
