@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lint types imports bench lock clean
+.PHONY: help setup demo test check format bench fuzz soak oldest lock clean
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -32,6 +32,20 @@ format: $(VENV)/.installed-dev ## rewrite the code in the project's format
 bench: setup ## measure
 	@$(BIN)/factor-windows bench
 
+fuzz: $(VENV)/.installed-dev setup ## the generated cases of the tests, many times as many: half an hour
+	@FACTOR_WINDOWS_CASES=300 FACTOR_WINDOWS_SETS=70 $(BIN)/pytest tests/test_spark_batch.py tests/test_sql_emit.py \
+	  tests/test_search.py tests/test_levels.py -k "generated or rewritten or independent or whichever"
+
+soak: $(VENV)/.installed-dev setup ## kill a stream at ten random points, and see that nothing is lost or doubled
+	@FACTOR_WINDOWS_KILLS=10 $(BIN)/pytest tests/test_spark_stream.py -k killed
+
+oldest: setup ## the tests on Spark with the oldest PySpark that is supported, in an environment of its own
+	@$(PYTHON) -m venv $(VENV)-oldest
+	@$(VENV)-oldest/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-oldest.lock
+	@$(VENV)-oldest/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@FACTOR_WINDOWS_CASES=9 $(VENV)-oldest/bin/pytest -o filterwarnings= tests/test_spark_stream.py \
+	  tests/test_spark_batch.py tests/test_sql_emit.py -k "not killed and not three_chains"
+
 lock: $(VENV)/.installed-dev ## choose the versions of all dependencies anew
 	@$(BIN)/pip install --quiet uv
 	@$(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 --upgrade \
@@ -39,9 +53,12 @@ lock: $(VENV)/.installed-dev ## choose the versions of all dependencies anew
 	@$(BIN)/uv pip compile pyproject.toml --group build --group dev --universal --python-version 3.11 --upgrade \
 	  --generate-hashes --no-annotate --custom-compile-command "make lock" --quiet \
 	  -c requirements.lock -o requirements-dev.lock
+	@echo "pyspark==4.0.*" | $(BIN)/uv pip compile pyproject.toml --group build --group dev --universal \
+	  --python-version 3.11 --upgrade --generate-hashes --no-annotate --custom-compile-command "make lock" --quiet \
+	  --override - -o requirements-oldest.lock
 
-clean: ## remove the environment and all caches
-	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+clean: ## remove the environments and all caches
+	@rm -rf $(VENV) $(VENV)-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 # Hatchling is in the lock, so the project itself is built without fetching anything that is not.
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(1) && \

@@ -1,6 +1,7 @@
 """A plan checks itself, and becomes operators and text."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -135,8 +136,8 @@ def test_a_plan_explains_itself(name, plan, golden):
 
 def test_costs_of_any_size_are_printed():
     odd = [hopping("365 days", f"{n} us") for n in range(1_000_003, 1_000_063, 2)]
-    for cost in ("paper", "spark"):
-        plan = plan_of(*odd, cost=cost)
+    for cost, search in product(("paper", "spark"), ("factor", "best")):
+        plan = plan_of(*odd, cost=cost, search=search)
         assert plan.explain()
         assert picture(plan)
         assert document(plan)

@@ -73,7 +73,7 @@ def windows_of(rng):
     made = {}
     for _ in range(count):
         slide = rng.choice([1, 2, 3, 4, 5, 6, 10, 12]) * 1_000_000
-        times = rng.choice([1, 1, 2, 3])
+        times = rng.choice([1, 1, 2, 3, 12])
         extra = rng.choice([0, 0, 0, 1_000_000, 500_000])
         made[Window(range=slide * times + extra, slide=slide, offset=rng.choice([0, 0, 0, 500_000, 1_000_000]))] = None
     return list(made)

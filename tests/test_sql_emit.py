@@ -43,7 +43,7 @@ def windows_of(rng):
     made = []
     for _ in range(rng.choice([1, 2, 3, 5])):
         slide = rng.choice([2, 3, 4, 5, 6, 10, 30])
-        length = slide * rng.choice([1, 1, 2, 3]) + rng.choice([0, 0, 0, 1])
+        length = slide * rng.choice([1, 1, 2, 3, 12]) + rng.choice([0, 0, 0, 1])
         made.append((length, slide, rng.choice([0, 0, 1])))
     return list(dict.fromkeys(made))
 
@@ -93,7 +93,7 @@ def test_a_rewritten_query_gives_the_same_rows_on_duckdb(seed):
     rows = rows_of(rng)
     spark_text, duckdb_text = texts_of(rng)
     [statement] = read(spark_text)
-    plans = [fw.optimize(query) for query in statement.queries]
+    plans = [fw.optimize(query, rate=rng.choice([5, 50, 5000]), unit="1 second") for query in statement.queries]
     with duckdb.connect() as db:
         db.execute("CREATE TABLE raw (t BIGINT, k VARCHAR, v DOUBLE, n BIGINT)")
         if rows:
@@ -208,6 +208,9 @@ EXAMPLES = {
     "offsets": "SELECT min(v) AS low FROM r "
     "GROUP BY WINDOWS(ts, '1 hour OFFSET 5 minutes', '2 hours OFFSET 5 minutes')",
     "prime": "SELECT min(v) AS low FROM r GROUP BY WINDOWS(ts, '15 minutes', '17 minutes', '19 minutes')",
+    "odd-ratio": "SELECT sum(v) AS s FROM r "
+    "GROUP BY WINDOWS(ts, '1 hour SLIDE 25 minutes', '17 minutes OFFSET 1 minute')",
+    "ladder": "SELECT sum(v) AS s FROM r GROUP BY WINDOWS(ts, '1 hour SLIDE 1 minute', '1 hour SLIDE 10 minutes')",
     "median": "SELECT k, median(v) AS mid FROM r GROUP BY k, WINDOWS(ts, '10 minutes', '30 minutes')",
     "apart": "SELECT k, min(v) AS x FROM r GROUP BY k, window(ts, '10 minutes') UNION ALL "
     "SELECT s, max(v) FROM r GROUP BY s, window(ts, '20 minutes')",

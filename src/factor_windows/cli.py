@@ -316,7 +316,7 @@ def _bench_choices(*, events: int, repeats: int, only: str) -> None:
         measured.append(choice)
         print(choice, flush=True)
     worst = max(measured, key=lambda choice: choice.regret)
-    count = len(measured) * len(choice.measured)
+    count = len(choices.distinct(measured))
     print(
         f"\n{count} plans, Pearson's r {choices.pearson(measured):.3f}; worst choice {worst.regret:.2f} ({worst.name})"
     )
@@ -325,7 +325,6 @@ def _bench_choices(*, events: int, repeats: int, only: str) -> None:
 @app.command()
 def calibrate(
     output: Annotated[Path, typer.Option(help="Where the prices go.")] = Path("prices.json"),
-    events: Annotated[int, typer.Option(min=1000, help="How many events the measured streams have.")] = 2_000_000,
     master: Annotated[str | None, typer.Option(help="The Spark master; by default all cores of this machine.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
@@ -334,7 +333,7 @@ def calibrate(
 
     from factor_windows.bench.calibrate import fit, measure
 
-    fitted = fit(tuple(measure(_spark(master=master), events=events)))
+    fitted = fit(tuple(measure(_spark(master=master))))
     fitted.prices.save(output)
     if as_json:
         print(json.dumps(asdict(fitted.prices) | {"error": fitted.error}, indent=2))

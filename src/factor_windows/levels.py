@@ -6,9 +6,10 @@ rows read and written, and says why; knows nothing of pyspark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import combinations
+from math import inf
 from typing import Literal
 
 from factor_windows.cost import SparkCost
@@ -44,6 +45,8 @@ WORTH_AN_OPERATOR = 1.7
 """The same for a third or later level on a stream, a stateful operator more that commits in every micro-batch."""
 MOST_LEVELS = 6
 """How many depths of a tree are tried as levels in all combinations; deeper trees are cut."""
+CROWD = 2 * 65_536
+"""From how many groups in all on events are taken to meet more than Spark's quick hash tables of 65,536 groups hold."""
 SPARSE = 0.5
 """From how many rows per event on a first level shrinks nothing, and events are brought together instead."""
 
@@ -102,8 +105,6 @@ class Physical:
     """The length of a chunk in microseconds, for `chunks`."""
     partitions: int | None
     """Into how many partitions rows are brought together; `None` leaves it to Spark, which merges small ones."""
-    counts: Mapping[str, float]
-    """What it takes per unit of time, by the name of the price."""
     notes: tuple[str, ...]
     """Why it runs this way, a sentence for each choice."""
 
@@ -111,23 +112,20 @@ class Physical:
 def compile_levels(plan: Plan, *, partitions: int = PARTITIONS, streaming: bool = False) -> Physical:
     """Choose the depth, lay out the levels, and choose how rows are brought together."""
     cost = spark_cost(plan)
-    least: dict[int, tuple[float, tuple[Level, ...]]] = {}
+    finer = max(partitions, min(FINER * partitions, MANY_PARTITIONS))
+    worth = WORTH_AN_OPERATOR if streaming else WORTH_A_LEVEL
+    works: dict[int, float] = {}
+    least: dict[int, Physical] = {}
     for kept in _depths_to_keep(plan):
         levels = _flattened(plan, kept)
-        work = cost.prices.total(_counts(levels, plan, cost))
-        if len(levels) not in least or work < least[len(levels)][0]:
-            least[len(levels)] = work, levels
-    worth = WORTH_AN_OPERATOR if streaming else WORTH_A_LEVEL
-    count = min(least, key=lambda count: least[count][0] * worth ** max(0, count - 2) * WORTH_A_LEVEL ** (count > 1))
-    levels = least[count][1]
-    counts = _counts(levels, plan, cost)
-    depth = _depth_note(count, {count: work for count, (work, _) in least.items()})
-    if streaming:
-        return Physical(levels, "nothing", 0, None, counts, (depth,))
-    finer = max(partitions, min(FINER * partitions, MANY_PARTITIONS))
-    together, chunk, note = _together(plan, levels, finer, cost)
-    own = finer if finer <= MANY_PARTITIONS or together == "events" else None
-    return Physical(levels, together, chunk, own, counts, (depth, note))
+        physical = (
+            Physical(levels, "nothing", 0, None, ()) if streaming else _brought_together(plan, levels, finer, cost)
+        )
+        work = cost.prices.total(counts_of(physical, plan, cost))
+        if work < works.get(len(levels), inf):
+            works[len(levels)], least[len(levels)] = work, physical
+    count = min(works, key=lambda count: works[count] * worth ** max(0, count - 2) * WORTH_A_LEVEL ** (count > 1))
+    return replace(least[count], notes=(_depth_note(count, works), *least[count].notes))
 
 
 def spark_cost(plan: Plan) -> SparkCost:
@@ -237,25 +235,26 @@ def _from_fewest(source: int, target: int, child: Window, parent: Window) -> Fee
     return Feed(source, target, EVERYWHERE, steps, stride(parent), most=cut, grid=grid)
 
 
-def _counts(levels: tuple[Level, ...], plan: Plan, cost: SparkCost) -> dict[str, float]:
+def counts_of(physical: Physical, plan: Plan, cost: SparkCost) -> dict[str, float]:
     """Count, per unit of time, what prices are for."""
+    levels, together = physical.levels, physical.together
     rows = [cost.rows(node.window) for node in plan.nodes]
-    counts = {
-        "stage": (min(len(levels), 2) + 1) / cost.units,
-        "scan": cost.rate,
-        "update": 0.0,
-        "merge": 0.0,
-        "edge": 0.0,
-    }
+    counts = dict.fromkeys(("update", "merge", "crowded", "edge"), 0.0)
     for level in levels:
         for feed in level.feeds:
             read = cost.rate if feed.source == RAW else rows[feed.source]
             counts["update" if feed.source == RAW else "merge"] += feed.steps * read
             counts["edge"] += (len(feed.edges) - 1) * read
     emitted = [sum(rows[position] for position in level.nodes) for level in levels]
-    counts["shuffle"] = emitted[0] * min(len(levels), 2)
-    counts["group"] = sum(emitted[1:])
-    return counts
+    if together != "events" and CROWD < emitted[0] * cost.units < inf:
+        counts["crowded"] = counts["update"]
+    moves = min(len(levels), 2)
+    return counts | {
+        "stage": (1 if together == "events" else moves) / cost.units + 1 / cost.units,
+        "scan": cost.rate,
+        "shuffle": cost.rate if together == "events" else emitted[0] * moves,
+        "group": sum(emitted) if together == "events" else sum(emitted[1:]),
+    }
 
 
 def _depth_note(count: int, works: dict[int, float]) -> str:
@@ -267,27 +266,21 @@ def _depth_note(count: int, works: dict[int, float]) -> str:
     return f"{count} level{'s' * (count > 1)}" + (f": {' and '.join(others)} the work" if others else "")
 
 
-def _together(
-    plan: Plan, levels: tuple[Level, ...], partitions: int, cost: SparkCost
-) -> tuple[Literal["nothing", "keys", "chunks", "events"], int, str]:
+def _brought_together(plan: Plan, levels: tuple[Level, ...], partitions: int, cost: SparkCost) -> Physical:
+    """Choose how rows come to where they are needed."""
+    own = partitions if partitions <= MANY_PARTITIONS else None
     has_keys = bool(plan.query.parsed_keys)
     first = sum(cost.rows(plan.nodes[position].window) for position in levels[0].nodes)
     known = isinstance(plan.cost_model, SparkCost) and not cost.assumed
     if has_keys and known and first >= SPARSE * cost.rate and len(plan.nodes) > 1:
-        return (
-            "events",
-            0,
-            f"raw events are brought together by key: panes would leave {first / cost.rate:.2f} rows of each",
-        )
+        note = f"raw events are brought together by key: panes would leave {first / cost.rate:.2f} rows of each"
+        return Physical(levels, "events", 0, partitions, (note,))
     if len(levels) == 1:
-        return "nothing", 0, "nothing is brought together: one aggregation does it"
+        return Physical(levels, "nothing", 0, own, ("nothing is brought together: one aggregation does it",))
     if has_keys and cost.keys >= KEYS_PER_PARTITION * partitions:
         spread = f"{cost.keys:,.0f} keys spread over {partitions} partitions"
-        return "keys", 0, f"partial results are brought together by key: {spread}"
+        return Physical(levels, "keys", 0, own, (f"partial results are brought together by key: {spread}",))
     longest = max(node.window.range for node in plan.nodes)
     chunk = max(longest, min(CHUNK_RANGES * longest, LONGEST_CHUNK))
-    return (
-        "chunks",
-        chunk,
-        f"partial results are brought together by {'key and ' if has_keys else ''}chunks of {readable(chunk)}",
-    )
+    by = f"{'key and ' if has_keys else ''}chunks of {readable(chunk)}"
+    return Physical(levels, "chunks", chunk, own, (f"partial results are brought together by {by}",))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from random import Random
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -12,14 +12,14 @@ from time import perf_counter
 from pyspark.sql import SparkSession
 
 from factor_windows.bench.workloads import devices
-from factor_windows.levels import compile_levels
+from factor_windows.levels import compile_levels, counts_of, spark_cost
 from factor_windows.plan import Plan
 from factor_windows.prices import Prices
 from factor_windows.query import Query
 from factor_windows.search import optimize
 from factor_windows.window import Window, hopping, tumbling
 
-EVENTS = 2_000_000
+EVENTS = 1_500_000
 REPEATS = 2
 RATE = 100
 """Events per second in the measured streams."""
@@ -65,8 +65,7 @@ class _Case:
     windows: tuple[Window, ...]
     search: str = "best"
     keys: int = 20
-    share: float = 1.0
-    """How many of the events it is run on."""
+    events: int = EVENTS
 
     def plan(self) -> Plan:
         query = Query(time="ts", keys=["device"], windows=self.windows, aggregates=["min(v)"])
@@ -75,11 +74,12 @@ class _Case:
 
 CASES = (
     _Case("one window", _seconds(60), "none"),
-    _Case("one window, few events", _seconds(60), "none", share=0.1),
+    _Case("one window, few events", _seconds(60), "none", events=EVENTS // 10),
     _Case("four windows from events", _seconds(30, 40, 50, 70), "none"),
     _Case("ten copies of each event", _seconds(100, slide=10), "none"),
+    _Case("many groups", _seconds(30, slide=2), "none"),
     _Case("panes", _seconds(*range(20, 120, 10)), "factor"),
-    _Case("panes, few events", _seconds(*range(20, 120, 10)), "factor", share=0.1),
+    _Case("panes, few events", _seconds(*range(20, 120, 10)), "factor", events=EVENTS // 10),
     _Case("short panes, many updates", _seconds(30, slide=1), "factor"),
     _Case("longer panes, many updates", _seconds(150, slide=5), "factor"),
     _Case("a ladder", _seconds(720, slide=1)),
@@ -91,29 +91,30 @@ CASES = (
 )
 
 
-def measure(spark: SparkSession, *, events: int = EVENTS, repeats: int = REPEATS) -> Iterator[Measured]:
+def measure(spark: SparkSession, *, repeats: int = REPEATS) -> Iterator[Measured]:
     """Run each plan a few times in a shuffled order, after one run that does not count; yield the medians."""
     with TemporaryDirectory(prefix="factor-windows-") as folder:
         plans = {case: case.plan() for case in CASES}
-        for keys, share in {(case.keys, case.share) for case in CASES}:
-            devices(spark, round(events * share), rate=RATE, devices=keys).write.parquet(f"{folder}/{keys}-{share}")
+        for keys, events in {(case.keys, case.events) for case in CASES}:
+            devices(spark, events, rate=RATE, devices=keys).write.parquet(f"{folder}/{keys}-{events}")
         took: dict[_Case, list[float]] = {case: [] for case in CASES}
         random = Random(7)
         for _ in range(repeats + 1):
             for case in random.sample(CASES, len(CASES)):
                 begin = perf_counter()
-                frame = plans[case].run(spark.read.parquet(f"{folder}/{case.keys}-{case.share}"))
+                frame = plans[case].run(spark.read.parquet(f"{folder}/{case.keys}-{case.events}"))
                 frame.write.format("noop").mode("overwrite").save()
                 took[case].append(perf_counter() - begin)
         for case, plan in plans.items():
-            yield Measured(case.name, counted(plan, events * case.share / RATE), median(took[case][1:]))
+            yield Measured(case.name, counted(plan, case.events), median(took[case][1:]))
 
 
-def counted(plan: Plan, units: float) -> dict[str, float]:
-    """Count what a plan does in so many units of time, by the names of the prices."""
-    physical = compile_levels(plan)
-    stages = min(len(physical.levels), 2) + 1.0
-    return {name: count * units for name, count in physical.counts.items()} | {"stage": stages}
+def counted(plan: Plan, events: int) -> dict[str, float]:
+    """Count what a plan does with so many events, by the names of the prices."""
+    cost = spark_cost(plan)
+    units = events / cost.rate
+    counts = counts_of(compile_levels(plan), plan, replace(cost, units=units))
+    return {name: count * units for name, count in counts.items()}
 
 
 def fit(measured: tuple[Measured, ...]) -> Fit:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from statistics import correlation, median
@@ -23,7 +23,7 @@ from factor_windows.window import Window, hopping, tumbling
 
 RATE = 100
 EVENTS = 2_000_000
-STREAMS = {"20 keys": (20, 1.0), "few events": (20, 0.1), "20,000 keys": (20_000, 1.0)}
+STREAMS = {"20 keys": (20, 1.0), "few events": (20, 0.1), "20,000 keys": (20_000, 0.3)}
 """The name of a stream: how many keys it has, and how many of the events."""
 
 
@@ -49,10 +49,14 @@ class Choice:
 HEADER = f"{'seconds predicted, measured':<34} " + " ".join(f"{search:>13}" for search in SEARCHES) + f" {'regret':>6}"
 
 
-def pearson(choices: list[Choice]) -> float:
-    """Return the correlation of all predicted and measured seconds."""
-    pairs = [(each.predicted[search], each.measured[search]) for each in choices for search in SEARCHES]
-    return correlation(*zip(*pairs, strict=True))
+def distinct(choices: Sequence[Choice]) -> list[tuple[float, float]]:
+    """List predicted and measured seconds of all plans; where several searches chose the same, once."""
+    return [pair for each in choices for pair in {(each.predicted[s], each.measured[s]) for s in SEARCHES}]
+
+
+def pearson(choices: Sequence[Choice]) -> float:
+    """Return the correlation of predicted and measured seconds."""
+    return correlation(*zip(*distinct(choices), strict=True))
 
 
 def run(spark: SparkSession, *, events: int = EVENTS, repeats: int = 3, only: str = "") -> Iterator[Choice]:
@@ -60,15 +64,14 @@ def run(spark: SparkSession, *, events: int = EVENTS, repeats: int = 3, only: st
     random = Random(7)
     with TemporaryDirectory(prefix="factor-windows-") as folder:
         for stream, (keys, share) in STREAMS.items():
-            devices(spark, round(events * share), rate=RATE, devices=keys).write.parquet(f"{folder}/{keys}-{share}")
+            count = round(events * share)
+            place = f"{folder}/{keys}-{count}"
+            devices(spark, count, rate=RATE, devices=keys).write.parquet(place)
             for name, (windows, function) in _sets(random).items():
                 if only in f"{name}, {stream}":
-                    plans = _plans(windows, function, keys, round(events * share))
-                    measured = _measured(spark, f"{folder}/{keys}-{share}", plans, random, repeats)
-                    seconds = {
-                        s: Prices().total(counted(plan, events * share / RATE)) / 1e9 for s, plan in plans.items()
-                    }
-                    yield Choice(f"{name}, {stream}", seconds, measured)
+                    plans = _plans(windows, function, keys, count)
+                    seconds = {search: Prices().total(counted(plan, count)) / 1e9 for search, plan in plans.items()}
+                    yield Choice(f"{name}, {stream}", seconds, _measured(spark, place, plans, random, repeats))
 
 
 def _sets(random: Random) -> dict[str, tuple[tuple[Window, ...], str]]:
@@ -81,7 +84,11 @@ def _sets(random: Random) -> dict[str, tuple[tuple[Window, ...], str]]:
         "S-10 tumbling": (sequential_windows(10, tumbling=True, seed=seed), "avg(v)"),
         "R-5 hopping": (random_windows(5, tumbling=False, seed=seed), "min(v)"),
         "S-10 hopping": (sequential_windows(10, tumbling=False, seed=seed), "sum(v)"),
-        "2 min by 1 s": ((hopping("2m", "1s"),), "sum(v)"),
+        "30 s by 1 s": ((hopping("30s", "1s"),), "sum(v)"),
+        "R-20 tumbling": (random_windows(20, tumbling=True, seed=seed + 1), "min(v)"),
+        "S-20 tumbling": (sequential_windows(20, tumbling=True, seed=seed + 1), "sum(v)"),
+        "R-10 hopping": (random_windows(10, tumbling=False, seed=seed + 1), "sum(v)"),
+        "60 s by 25 s and 1 minute": ((hopping("60s", "25s"), tumbling("60s"), tumbling("90s")), "max(v)"),
     }
 
 

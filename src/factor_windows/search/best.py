@@ -23,6 +23,9 @@ MOST_EDGES = 20_000
 SOME = 30
 """How many hidden nodes of a kind are looked at if there are more windows than that."""
 LEAST_SECONDS = 0.05
+"""What the integer program gets at least, when all else took longer than it should."""
+ROUNDING = 1e-12
+"""By what share two costs may differ and count as equal."""
 ROUNDS = 4
 """How often slices are added, at last such as are fitted to their readers."""
 
@@ -109,39 +112,38 @@ class _Search:
 
     def _solved(self) -> Found:
         """Solve exactly if that is possible in the time that is left, and by tearing down otherwise."""
+        torn_down = self._pruned(self._tree(self.options))
         if self.large or sum(map(len, self.options.values())) > MOST_EDGES:
-            return self._torn_down("heuristic")
+            return Found(torn_down, "heuristic" if monotonic() < self.deadline else "time_limit", self._least())
         solution = cheapest_tree(self.options, self.required, seconds=max(LEAST_SECONDS, self.deadline - monotonic()))
         if solution is None:
-            return self._torn_down("time_limit")
-        tree = self._tree(solution.built)
+            return Found(torn_down, "time_limit", self._least())
+        tree = self._pruned(self._tree(solution.built))
         if solution.optimal:
             return Found(tree, "optimal", total(tree, self.cost))
-        other = self._torn_down("time_limit")
-        cheaper = min((tree, other.tree), key=lambda tree: total(tree, self.cost))
-        return Found(cheaper, "time_limit", max(solution.bound, other.bound))
+        cheaper = min((tree, torn_down), key=lambda tree: total(tree, self.cost))
+        return Found(cheaper, "time_limit", max(solution.bound, self._least()))
 
-    def _torn_down(self, status: str) -> Found:
-        """Build everything, and take away what is not worth its price, the dearest first."""
-        tree = dict(self._tree(self.options))
-        waiting = sorted(
-            set(tree) - set(self.required), key=lambda node: (-self._price(tree, node), in_order(node.window))
-        )
-        kept = False
-        while waiting and not kept:
-            kept = True
+    def _pruned(self, tree: Tree) -> Tree:
+        """Take away hidden nodes that are not worth their price, the dearest first, as long as there are any."""
+        kept = dict(tree)
+        waiting = sorted(kept.keys() - set(self.required), key=lambda n: (-self._price(kept, n), in_order(n.window)))
+        settled = False
+        while not settled:
+            settled = True
             for node in waiting:
-                readers = [reader for reader, parent in tree.items() if parent == node]
-                instead = {reader: self._cheapest(reader, tree.keys() - {node}) for reader in readers}
-                loss = sum(self.options[reader][instead[reader]] - self._price(tree, reader) for reader in readers)
-                if loss <= self._price(tree, node):
-                    del tree[node]
-                    tree |= instead
-                    kept = False
+                readers = [reader for reader, parent in kept.items() if parent == node]
+                instead = {reader: self._cheapest(reader, kept.keys() - {node}) for reader in readers}
+                loss = sum(self.options[reader][instead[reader]] - self._price(kept, reader) for reader in readers)
+                price = self._price(kept, node)
+                if loss <= price or (isinstance(loss, float) and loss <= price * (1 + ROUNDING)):
+                    del kept[node]
+                    kept |= instead
+                    settled = False
                 if monotonic() > self.deadline:
-                    return Found(tree, "time_limit", self._least())
-            waiting = [node for node in waiting if node in tree]
-        return Found(tree, status, self._least())
+                    return kept
+            waiting = [node for node in waiting if node in kept]
+        return kept
 
     def _price(self, tree: Tree, node: Node) -> Cost:
         return self.options[node][tree[node]]

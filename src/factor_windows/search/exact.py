@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from factor_windows.cost import Cost
 from factor_windows.graph import Node
 
+SCALE = 1e4
+"""What reading everything from the raw events costs in the program, whose solver wants numbers of a middling size."""
 Options = Mapping[Node, Mapping[Node | None, Cost]]
 """For each node the parents it may read, `None` for the raw events, and what that costs."""
 
@@ -21,7 +24,7 @@ class Solution:
     """The hidden nodes to build, and what is known about how good that is."""
 
     built: frozenset[Node]
-    bound: float
+    bound: Cost
     optimal: bool
 
 
@@ -35,8 +38,8 @@ def cheapest_tree(options: Options, required: Sequence[Node], *, seconds: float)
     hidden = [node for node in options if node not in always]
     place = {node: number for number, node in enumerate(hidden)}
     edges = [(child, parent) for child, parents in options.items() for parent in _worthwhile(parents, always)]
-    scale = float(sum(options[node][None] for node in required)) / 1e4
-    prices = [float(options[child][parent]) / scale for child, parent in edges]
+    naive = sum(options[node][None] for node in required)
+    prices = [SCALE * _share(options[child][parent], naive) for child, parent in edges]
     rows: list[int] = []
     columns: list[int] = []
     values: list[int] = []
@@ -66,11 +69,20 @@ def cheapest_tree(options: Options, required: Sequence[Node], *, seconds: float)
         integrality=np.concatenate([np.ones(len(hidden)), np.zeros(len(edges))]),
         options={"time_limit": seconds, "mip_rel_gap": 0},
     )
-    bound = float(found.mip_dual_bound or 0.0) * scale
+    bound = _part(float(found.mip_dual_bound or 0.0) / SCALE, naive)
     if found.x is None:
         return Solution(frozenset(), bound, optimal=False) if found.mip_dual_bound else None
     built = frozenset(node for node, number in place.items() if found.x[number] > 0.5)
     return Solution(built, bound, optimal=found.status == 0)
+
+
+def _share(part: Cost, whole: Cost) -> float:
+    """Divide two costs, which may be far too large for a float."""
+    return float(part / whole if isinstance(whole, float) else Fraction(part) / Fraction(whole))
+
+
+def _part(share: float, whole: Cost) -> Cost:
+    return share * whole if isinstance(whole, float) else Fraction(share) * Fraction(whole)
 
 
 def _worthwhile(parents: Mapping[Node | None, Cost], always: set[Node | None]) -> list[Node | None]:

@@ -1,0 +1,107 @@
+"""Levels give what a query means, whichever depths of the tree they keep; checked in plain Python, without Spark."""
+
+from collections import defaultdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import window_sets
+
+from factor_windows import Query, Window, hopping, optimize, tumbling
+from factor_windows.levels import RAW, _depths_to_keep, _flattened, compile_levels
+from factor_windows.slices import Slices
+
+times = st.lists(st.integers(-40, 40), max_size=25)
+
+
+def counted_by_levels(levels, plan, events):
+    """Run levels as Spark does: fan every row out to its entries, and group by node and start."""
+    rows = [(RAW, time, 1, time) for time in events]
+    for level in levels:
+        groups = defaultdict(list)
+        for node, begin, count, least in rows:
+            for feed, step in level.entries:
+                for each in [step] if level.flat else range(feed.steps):
+                    if feed.source == node:
+                        edge = max(begin - (begin - offset) % length for length, offset in feed.edges)
+                        start = edge - feed.back(each)
+                        on_grid = (start - feed.grid[1]) % feed.grid[0] == 0
+                        if begin - start <= feed.reach and on_grid:
+                            groups[feed.target, start].append((count, least))
+        rows = [(*key, sum(c for c, _ in found), min(v for _, v in found)) for key, found in groups.items()]
+    return {(plan.nodes[node].window, start): (count, least) for node, start, count, least in rows}
+
+
+def counted_by_definition(windows, events):
+    groups = defaultdict(list)
+    for window in windows:
+        for time in events:
+            for start in window.starts_of(time):
+                groups[window, start].append(time)
+    return {key: (len(found), min(found)) for key, found in groups.items()}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    window_sets(most=4, longest=24),
+    times,
+    st.sampled_from([0.5, 5, 500]),
+    st.sampled_from(["coverage", "factor", "best"]),
+    st.sampled_from(["count(*)", "min(t)"]),
+)
+def test_whichever_depths_are_kept_the_rows_are_the_same(made, events, rate, search, function):
+    plan = optimize(
+        Query(time="t", windows=made, aggregates=[function]), search=search, rate=rate, unit="1 microsecond"
+    )
+    expected = counted_by_definition(made, events)
+    for kept in _depths_to_keep(plan):
+        found = counted_by_levels(_flattened(plan, kept), plan, events)
+        assert found.keys() == expected.keys()
+        for key, (count, least) in expected.items():
+            assert found[key][1] == least
+            if function == "count(*)":
+                assert found[key][0] == count
+
+
+LONG = {
+    "a ladder": [hopping("96s", "1s")],
+    "a ladder of panes": [hopping("60s", "7s"), hopping("90s", "7s")],
+    "a ladder and a longer slide": [hopping("48s", "1s"), hopping("48s", "6s"), tumbling("12s")],
+    "slices and offsets": [tumbling("15s"), tumbling("17s", offset="2s"), hopping("19s", "8s", offset="1s")],
+}
+
+
+@pytest.mark.parametrize("function", ["sum(v)", "min(v)"])
+@pytest.mark.parametrize("name", LONG)
+def test_long_windows_run_through_hidden_ones(name, function):
+    plan = optimize(Query(time="t", windows=LONG[name], aggregates=[function]), rate=1000, unit="1 second")
+    assert any(isinstance(node.window, Slices) or not node.exposed for node in plan.nodes)
+    events = [second * 1_000_000 + 17 for second in (-100, -3, 0, 1, 1, 2, 30, 31, 95, 200)]
+    expected = counted_by_definition(LONG[name], events)
+    for kept in _depths_to_keep(plan):
+        found = counted_by_levels(_flattened(plan, kept), plan, events)
+        assert found.keys() == expected.keys()
+        assert all(found[key][1] == least for key, (_, least) in expected.items())
+        if function == "sum(v)":
+            assert found == expected
+
+
+def test_a_tumbling_window_reads_one_instance_of_a_hopping_one_of_its_range():
+    plan = optimize(
+        Query(time="t", windows=[hopping("60s", "1s"), Window(60_000_000, 60_000_000)], aggregates=["sum(v)"]),
+        rate=1000,
+        unit="1 second",
+    )
+    tumbles = next(node for node in plan.nodes if node.name == "1 minute")
+    assert (tumbles.parent, plan.reads(tumbles)) == ("1 minute / 1 second", 1)
+
+
+def test_small_data_runs_in_one_level_and_large_data_in_two():
+    class Small:
+        rate, keys, events = 100.0, 20, 50_000
+
+    class Large:
+        rate, keys, events = 100.0, 20, 500_000_000
+
+    query = Query(time="t", keys=["k"], windows=[tumbling(f"{n}s") for n in (20, 30, 50)], aggregates=["sum(v)"])
+    assert [len(compile_levels(optimize(query, statistics=each)).levels) for each in (Small, Large)] == [1, 2]
