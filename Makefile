@@ -33,7 +33,7 @@ bench: setup ## measure
 	@$(BIN)/factor-windows bench
 
 fuzz: $(VENV)/.installed-dev setup ## the generated cases of the tests, many times as many: half an hour
-	@FACTOR_WINDOWS_CASES=300 FACTOR_WINDOWS_SETS=70 $(BIN)/pytest tests/test_spark_batch.py tests/test_sql_emit.py \
+	@FACTOR_WINDOWS_CASES=300 FACTOR_WINDOWS_SETS=23 $(BIN)/pytest tests/test_spark_batch.py tests/test_sql_emit.py \
 	  tests/test_search.py tests/test_levels.py -k "generated or rewritten or independent or whichever"
 
 soak: $(VENV)/.installed-dev setup ## kill a stream at ten random points, and see that nothing is lost or doubled

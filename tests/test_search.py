@@ -28,7 +28,7 @@ from factor_windows.search.panes import common_panes, ladders
 from factor_windows.search.partitioning_factor import partitioning_candidates
 from factor_windows.slices import finer_first, in_order, slices_of
 
-SETS = int(os.environ.get("FACTOR_WINDOWS_SETS", "2"))
+SETS = int(os.environ.get("FACTOR_WINDOWS_SETS", "1"))
 rates = st.sampled_from([1, 2, 10, 100, Fraction(1, 3)])
 
 
@@ -294,8 +294,8 @@ def test_only_a_query_can_be_optimized():
 
 
 def tumbling_nodes(made):
-    """Every tumbling window that could serve some of the windows, the windows among them."""
-    return {Window(range=d, slide=d) for w in made for d in divisors(w.range)}
+    """Every tumbling window that could serve some of the windows, but the paper's root; the windows among them."""
+    return {Window(range=d, slide=d) for w in made for d in divisors(w.range) if d > 1}
 
 
 def least_over_all_subsets(made, price, nodes):
@@ -332,6 +332,7 @@ def test_best_is_the_optimum_over_all_panes_and_slices_of_small_sets(made, rate,
     plan = optimize(small(made, "sum(v)"), cost=cost, rate=rate, unit="1 microsecond")
     subsets = [some for size in range(1, len(made) + 1) for some in combinations(made, size)]
     nodes = {slices_of(some) for some in subsets} | set(common_panes(made)) | set(ladders(made, Kind.MERGEABLE))
+    nodes -= {Window(range=1, slide=1)} - set(made)
     if len(nodes - set(made)) <= 9:
         expected = least_over_all_subsets(made, plan.cost_model.of, nodes)
         assert float(plan.cost) <= float(expected) * (1 + 1e-9)
@@ -339,7 +340,7 @@ def test_best_is_the_optimum_over_all_panes_and_slices_of_small_sets(made, rate,
 
 def optimum_by_an_independent_program(lengths, rate):
     """The least cost over all tumbling factor windows: every divisor may be built, and x[child, parent] be used."""
-    nodes = sorted({d for length in lengths for d in divisors(length)})
+    nodes = sorted({d for length in lengths for d in divisors(length) if d > 1})
     edges = [
         (child, parent)
         for child in nodes
@@ -373,7 +374,7 @@ def optimum_by_an_independent_program(lengths, rate):
     return found.fun * period
 
 
-@pytest.mark.parametrize(("size", "rate"), [(5, 1), (10, 10), (20, 100)])
+@pytest.mark.parametrize(("size", "rate"), product((5, 10, 20), (1, 10, 100)))
 def test_best_reaches_what_an_independent_program_reaches(size, rate):
     for seed in range(SETS):
         made = random_windows(size, tumbling=True, seed=seed, unit=1)

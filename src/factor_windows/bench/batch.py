@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from random import Random
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -16,6 +17,7 @@ from urllib.request import urlopen
 
 from pyspark.sql import DataFrame, SparkSession
 
+from factor_windows.bench.window_sets import random_windows
 from factor_windows.bench.workloads import constant_pace, devices
 from factor_windows.plan import Plan
 from factor_windows.query import Query
@@ -51,6 +53,11 @@ def cases() -> Iterator[Case]:
         yield Case(f"devices, 10 hopping, {label}", "devices", ("device",), HOPPING, functions, 100, 20, 10)
         yield Case(f"no key, 10 tumbling, {label}", "constant pace", (), TUMBLING, functions, 1, 1, 5)
         yield Case(f"no key, 10 hopping, {label}", "constant pace", (), HOPPING, functions, 1, 1, 5)
+    primes = tuple(tumbling(f"{seconds} seconds") for seconds in (15, 17, 19))
+    yield Case("devices, 15 17 19 seconds, min", "devices", ("device",), primes, ("min(v)",), 100, 20, 2.5)
+    for size, seed in product((10, 20), range(5)):
+        windows = random_windows(size, tumbling=True, seed=seed)
+        yield Case(f"devices, R-{size} set {seed}, min", "devices", ("device",), windows, ("min(v)",), 100, 20, 8)
     hour = (hopping("1 hour", "10 seconds"),)
     yield Case("a tenth, 1 hour by 10 seconds, min", "short", ("device",), hour, ("min(v)",), 100, 20, 20)
     minutes = tuple(tumbling(f"{n} minutes") for n in range(1, 11))

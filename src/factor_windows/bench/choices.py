@@ -23,7 +23,7 @@ from factor_windows.window import Window, hopping, tumbling
 
 RATE = 100
 EVENTS = 2_000_000
-STREAMS = {"20 keys": (20, 1.0), "few events": (20, 0.1), "20,000 keys": (20_000, 0.3)}
+STREAMS = {"20 keys": (20, 1.0), "200 keys": (200, 1.0), "few events": (20, 0.1), "20,000 keys": (20_000, 0.3)}
 """The name of a stream: how many keys it has, and how many of the events."""
 
 

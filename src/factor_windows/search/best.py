@@ -15,6 +15,7 @@ from factor_windows.search.exact import cheapest_tree
 from factor_windows.search.factor import best_factors, cheapest_with
 from factor_windows.search.panes import common_panes, ladders, slicings
 from factor_windows.slices import Slices, Tiling, finer_first, in_order, slices_of
+from factor_windows.window import Window
 
 MOST_WINDOWS = 40
 """Up to how many windows the search is exact."""
@@ -71,10 +72,10 @@ class _Search:
         if self.slices:
             more = [self._node(slicing) for slicing in slicings(self.windows, self.panes)]
             for _ in range(ROUNDS):
-                new = [node for node in more if node not in self.options]
-                if not new or monotonic() > self.deadline:
+                known = len(self.options)
+                self._add(more)
+                if len(self.options) == known or monotonic() > self.deadline:
                     break
-                self._add(new)
                 found = min(self._solved(), found, key=self._total)
                 more = self._fitted(found.tree)
         factor = Found(cheapest_with(self.factors, self.graph, self.cost), "heuristic", found.bound)
@@ -94,7 +95,7 @@ class _Search:
 
     def _add(self, nodes: Iterable[Node]) -> None:
         """Price every edge from and to some more nodes; one that is dearer than the raw events is none."""
-        new = [node for node in dict.fromkeys(nodes) if node not in self.options]
+        new = [node for node in dict.fromkeys(nodes) if node not in self.options and self._is_no_root(node)]
         self.options |= {node: {None: self.cost.of(node.window, None)} for node in new}
         order = {node: finer_first(node.window) for node in self.options}
         added, required = set(new), set(self.required)
@@ -109,6 +110,10 @@ class _Search:
                     price = self.cost.of(child.window, parent.window)
                     if price < parents[None]:
                         parents[parent] = price
+
+    def _is_no_root(self, node: Node) -> bool:
+        """Say whether a node is asked for, or longer than what the raw events count as: the paper's S<1, 1>."""
+        return node in self.graph.parents or not isinstance(node.window, Window) or node.window.range > self.cost.grain
 
     def _solved(self) -> Found:
         """Solve exactly if that is possible in the time that is left, and by tearing down otherwise."""
