@@ -1,0 +1,88 @@
+WITH
+-- 1 minute (hidden): from events
+level_1 AS (
+  SELECT
+    0 AS fw_node,
+    fw_time - pmod(fw_time, 60000000) AS fw_start,
+    sum(v) AS fw_s0
+  FROM (
+    SELECT
+      *,
+      unix_micros(CAST(ts AS TIMESTAMP)) AS fw_time
+    FROM r
+    WHERE
+      NOT ts IS NULL
+  ) AS events
+  GROUP BY
+    2
+),
+-- 20 minutes / 1 minute (hidden): from level_1
+level_2 AS (
+  SELECT
+    fw_to AS fw_node,
+    fw_start - pmod(fw_start, fw_slide) - fw_back AS fw_start,
+    sum(`fw_s0`) AS fw_s0
+  FROM level_1
+  CROSS JOIN VALUES
+    (2, 60000000, 0),
+    (2, 60000000, 60000000),
+    (2, 60000000, 120000000),
+    (2, 60000000, 180000000),
+    (2, 60000000, 240000000),
+    (2, 60000000, 300000000),
+    (2, 60000000, 360000000),
+    (2, 60000000, 420000000),
+    (2, 60000000, 480000000),
+    (2, 60000000, 540000000),
+    (2, 60000000, 600000000),
+    (2, 60000000, 660000000),
+    (2, 60000000, 720000000),
+    (2, 60000000, 780000000),
+    (2, 60000000, 840000000),
+    (2, 60000000, 900000000),
+    (2, 60000000, 960000000),
+    (2, 60000000, 1020000000),
+    (2, 60000000, 1080000000),
+    (2, 60000000, 1140000000) AS feeds(fw_to, fw_slide, fw_back)
+  GROUP BY
+    1,
+    2
+),
+-- 1 hour / 1 minute, 1 hour / 10 minutes: from level_2
+level_3 AS (
+  SELECT
+    fw_to AS fw_node,
+    fw_start - pmod(fw_start, fw_slide) - fw_back AS fw_start,
+    sum(`fw_s0`) AS fw_s0
+  FROM level_2
+  CROSS JOIN VALUES
+    (3, 1, 0, 1),
+    (3, 1, 1200000000, 1),
+    (3, 1, 2400000000, 1),
+    (4, 1, 0, 600000000),
+    (4, 1, 1200000000, 600000000),
+    (4, 1, 2400000000, 600000000) AS feeds(fw_to, fw_slide, fw_back, fw_grid)
+  WHERE
+    pmod((
+      fw_start - pmod(fw_start, fw_slide) - fw_back
+    ), fw_grid) = 0
+  GROUP BY
+    1,
+    2
+),
+-- every window under its name
+computed AS (
+  SELECT
+    fw_name AS window_id,
+    timestamp_micros(fw_start) AS window_start,
+    timestamp_micros(fw_start + fw_range) AS window_end,
+    `fw_s0` AS `s`
+  FROM level_3
+  JOIN VALUES
+    (3, 3600000000, '1 hour / 1 minute'),
+    (4, 3600000000, '1 hour / 10 minutes') AS names(fw_shown, fw_range, fw_name)
+    ON fw_node = fw_shown
+)
+SELECT
+  `s` AS `s`
+FROM computed
