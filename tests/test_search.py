@@ -374,7 +374,7 @@ def optimum_by_an_independent_program(lengths, rate):
     return found.fun * period
 
 
-@pytest.mark.parametrize(("size", "rate"), product((5, 10, 20), (1, 10, 100)))
+@pytest.mark.parametrize(("size", "rate"), list(product((5, 10, 20), (1, 10, 100))))
 def test_best_reaches_what_an_independent_program_reaches(size, rate):
     for seed in range(SETS):
         made = random_windows(size, tumbling=True, seed=seed, unit=1)
