@@ -1,7 +1,9 @@
 """The paper's figures, and the laws that every search obeys."""
 
 import os
+from dataclasses import replace
 from fractions import Fraction
+from importlib import import_module
 from itertools import combinations, product
 from math import gcd, lcm
 
@@ -24,9 +26,10 @@ from factor_windows.reference import evaluate, evaluate_plan
 from factor_windows.search.benefit import Place
 from factor_windows.search.covering_factor import best_covering_factor
 from factor_windows.search.divisors import divisors
+from factor_windows.search.exact import cheapest_tree
 from factor_windows.search.panes import common_panes, ladders
 from factor_windows.search.partitioning_factor import partitioning_candidates
-from factor_windows.slices import finer_first, in_order, slices_of
+from factor_windows.slices import Slices, finer_first, in_order, slices_of
 
 SETS = int(os.environ.get("FACTOR_WINDOWS_SETS", "1"))
 rates = st.sampled_from([1, 2, 10, 100, Fraction(1, 3)])
@@ -403,3 +406,23 @@ def test_the_same_query_gives_the_same_plan():
     made = random_windows(20, tumbling=False, seed=3)
     plans = {optimize(small(made, "sum(v)"), rate=10, unit="1 second").explain() for _ in range(3)}
     assert len(plans) == 1
+
+
+def test_an_optimum_without_slices_is_none_if_the_search_with_them_was_cut_short(monkeypatch):
+    def cut_short(options, required, *, seconds):
+        solution = cheapest_tree(options, required, seconds=seconds)
+        return replace(solution, built=frozenset(), bound=0, optimal=False) if has_slices(options) else solution
+
+    def has_slices(nodes):
+        return any(isinstance(node.window, Slices) for node in nodes)
+
+    def naive(tree):
+        return {node: None for node in tree if node.window in query.windows}
+
+    query = small([tumbling(f"{length}m") for length in (20, 30, 50, 70, 110)], "sum(v)")
+    search = import_module("factor_windows.search.best")
+    monkeypatch.setattr(search, "cheapest_tree", cut_short)
+    monkeypatch.setattr(search._Search, "_pruned", lambda _, tree: tree if not has_slices(tree) else naive(tree))
+    plan, without = (optimize(query, cost="paper", unit="1 minute", slices=slices) for slices in (True, False))
+    assert (plan.status, without.status) == ("time_limit", "optimal")
+    assert plan.bound <= plan.cost == without.cost

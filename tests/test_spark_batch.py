@@ -9,6 +9,7 @@ from comparing import assert_equal, by_instance, equal
 from pyspark.sql import functions as F
 
 from factor_windows import Query, QueryError, Window, aggregate, analyze, hopping, levels, optimize, tumbling
+from factor_windows.prices import Prices
 from factor_windows.reference import evaluate
 from factor_windows.spark.naive import naive
 
@@ -419,6 +420,28 @@ def test_chunks_as_short_as_the_longest_window_lose_nothing_at_their_edges(spark
     plan = optimize(query)
     assert levels.compile_levels(plan).together == "chunks"
     assert_equal(query, by_instance(query, plan.run(events)), by_instance(query, naive(query, events)))
+
+
+def test_slices_run_on_spark_and_as_sql(spark):
+    """Events before 1970 too, offsets, and a range that is no multiple of its slide; on Spark, and as text for both."""
+    windows = [tumbling("15s"), tumbling("17s", offset="2s"), hopping("60s", "25s"), tumbling("19s")]
+    query = Query(time="ts", keys=["k"], windows=windows, aggregates=["sum(v)", "max(v)", "count(*)"])
+    plan = optimize(query, rate=20, unit="1 second", prices=Prices(edge=0))
+    assert [len(feed.edges) > 1 for feed in levels.compile_levels(plan).levels[0].feeds] == [True]
+    events = spark.range(-400, 400).selectExpr(
+        "timestamp_micros(id * 1370000) AS ts", "id % 3 AS k", "CAST(id * id % 11 AS double) AS v"
+    )
+    expected = by_instance(query, naive(query, events))
+    assert_equal(query, by_instance(query, plan.run(events)), expected)
+    events.createOrReplaceTempView("events")
+    assert_equal(query, by_instance(query, spark.sql(plan.sql())), expected)
+    with duckdb.connect() as db:
+        db.execute(
+            "CREATE TABLE events AS SELECT make_timestamp(i * 1370000) AS ts, i % 3 AS k, (i * i % 11)::DOUBLE AS v "
+            "FROM range(-400, 400) t(i)"
+        )
+        rows = db.execute(plan.sql(dialect="duckdb")).fetchall()
+    assert {(row[0], row[1], str(row[2]), str(row[3])): row[4:] for row in rows} == expected
 
 
 def test_a_very_deep_plan_runs_in_few_levels():

@@ -23,6 +23,7 @@ from factor_windows import (
     use_rocksdb,
 )
 from factor_windows.levels import compile_levels
+from factor_windows.prices import Prices
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
 from factor_windows.spark.stream import EVENT_TIME, WATERMARK
@@ -118,7 +119,21 @@ def test_update_and_complete_give_what_naive_gives_with_one_operator(spark, tmp_
     assert differing_rows(spark.table("ours"), spark.table("naively")) == 0
 
 
-def test_slices_and_ladders_run_as_one_chain(spark, tmp_path):
+def test_slices_run_on_a_stream(spark, tmp_path):
+    rng = random.Random(4)
+    events = write(spark, tmp_path / "in", batches_of("shuffled", rng), rng)
+    windows = [tumbling("15s"), tumbling("17s", offset="2s"), hopping("60s", "25s"), tumbling("19s")]
+    query = Query(time="ts", keys=["k"], windows=windows, aggregates=["sum(v)", "max(v)"])
+    plan = optimize(query, rate=20, unit="1 second", prices=Prices(edge=0))
+    first = compile_levels(plan, streaming=True).levels[0]
+    assert [len(feed.edges) > 1 for feed in first.feeds] == [True]
+    running = finish(plan.run(stream_of(spark, tmp_path / "in")), "sliced")
+    closed = naive(query, events).where(F.col("window_end") <= F.lit(watermark_of(running)))
+    assert closed.count() > 0
+    assert differing_rows(spark.table("sliced"), closed) == 0
+
+
+def test_ladders_run_as_one_chain(spark, tmp_path):
     rng = random.Random(3)
     events = write(spark, tmp_path / "in", batches_of("shuffled", rng), rng)
     windows = [hopping("480s", "1s"), tumbling("17s"), hopping("60s", "25s")]

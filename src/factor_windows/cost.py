@@ -22,6 +22,12 @@ DENSE = 100
 """How many events a key has in the windows' greatest common divisor of time, if nobody says."""
 
 
+def share(part: Cost, whole: Cost) -> float:
+    """Divide two costs that may be far too large for a float."""
+    quotient: Cost = part / whole if isinstance(part + whole, float) else Fraction(part) / Fraction(whole)
+    return float(quotient)
+
+
 class CostModel(Protocol):
     """Prices the edges of a plan: (instances of the child) x (what one of them reads), and what comes on top of it."""
 

@@ -250,7 +250,7 @@ def counts_of(physical: Physical, plan: Plan, cost: SparkCost) -> dict[str, floa
         counts["crowded"] = counts["update"]
     moves = min(len(levels), 2)
     return counts | {
-        "stage": (1 if together == "events" else moves) / cost.units + 1 / cost.units,
+        "stage": ((1 if together == "events" else moves) + 1) / cost.units,
         "scan": cost.rate,
         "shuffle": cost.rate if together == "events" else emitted[0] * moves,
         "group": sum(emitted) if together == "events" else sum(emitted[1:]),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
-from factor_windows.explain.text import number, rate, share
+from factor_windows.cost import share
+from factor_windows.explain.text import number, rate
 from factor_windows.plan import Plan, PlanNode
 
 BOX_WIDTH, BOX_HEIGHT = 200, 46

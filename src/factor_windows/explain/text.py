@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from fractions import Fraction
 
-from factor_windows.cost import Cost, SparkCost
+from factor_windows.cost import Cost, SparkCost, share
 from factor_windows.explain.alternatives import alternatives, saves
 from factor_windows.plan import Plan, PlanNode
 from factor_windows.slices import Slices, Tiling
@@ -49,12 +48,6 @@ def number(value: Cost) -> str:
         return f"{float(value):,.1f}" if value >= 1 else f"{float(value):.3g}"
     digits = Decimal(int(value))
     return f"{digits:.2e}"
-
-
-def share(part: Cost, whole: Cost) -> float:
-    """Divide two costs that may be far too large for a float."""
-    quotient: Cost = part / whole if isinstance(part + whole, float) else Fraction(part) / Fraction(whole)
-    return float(quotient)
 
 
 def _summary(plan: Plan) -> list[str]:

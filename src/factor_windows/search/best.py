@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from factor_windows.cost import Cost, CostModel
@@ -12,7 +12,7 @@ from factor_windows.graph import CoverageGraph, Node, window_of
 from factor_windows.plan import Tree
 from factor_windows.search.coverage import cheapest_parent
 from factor_windows.search.exact import cheapest_tree
-from factor_windows.search.factor import best_factors, cheapest_with
+from factor_windows.search.factor import best_factors, cheapest_with, total
 from factor_windows.search.panes import common_panes, ladders, slicings
 from factor_windows.slices import Slices, Tiling, finer_first, in_order, slices_of
 from factor_windows.window import Window
@@ -48,11 +48,6 @@ def best(graph: CoverageGraph, cost: CostModel, *, slices: bool = True, seconds:
     return _Search(graph, cost, slices, monotonic() + seconds).found()
 
 
-def total(tree: Tree, cost: CostModel) -> Cost:
-    """Sum what all nodes of a tree cost."""
-    return sum(cost.of(node.window, parent.window if parent else None) for node, parent in tree.items())
-
-
 class _Search:
     def __init__(self, graph: CoverageGraph, cost: CostModel, slices: bool, deadline: float) -> None:
         self.graph, self.cost, self.deadline = graph, cost, deadline
@@ -72,11 +67,16 @@ class _Search:
         if self.slices:
             more = [self._node(slicing) for slicing in slicings(self.windows, self.panes)]
             for _ in range(ROUNDS):
+                if monotonic() > self.deadline:
+                    found = replace(found, status="time_limit", bound=self._least())
+                    break
                 known = len(self.options)
                 self._add(more)
-                if len(self.options) == known or monotonic() > self.deadline:
+                if len(self.options) == known:
                     break
-                found = min(self._solved(), found, key=self._total)
+                solved = self._solved()
+                # What was optimal before says nothing about the slices that have come since.
+                found = replace(solved, tree=min(solved, found, key=self._total).tree)
                 more = self._fitted(found.tree)
         factor = Found(cheapest_with(self.factors, self.graph, self.cost), "heuristic", found.bound)
         return min(found, factor, key=self._total)

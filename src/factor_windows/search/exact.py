@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from factor_windows.cost import Cost
+from factor_windows.cost import Cost, share
 from factor_windows.graph import Node
 
 SCALE = 1e4
@@ -39,7 +39,7 @@ def cheapest_tree(options: Options, required: Sequence[Node], *, seconds: float)
     place = {node: number for number, node in enumerate(hidden)}
     edges = [(child, parent) for child, parents in options.items() for parent in _worthwhile(parents, always)]
     naive = sum(options[node][None] for node in required)
-    prices = [SCALE * _share(options[child][parent], naive) for child, parent in edges]
+    prices = [SCALE * share(options[child][parent], naive) for child, parent in edges]
     rows: list[int] = []
     columns: list[int] = []
     values: list[int] = []
@@ -74,11 +74,6 @@ def cheapest_tree(options: Options, required: Sequence[Node], *, seconds: float)
         return Solution(frozenset(), bound, optimal=False) if found.mip_dual_bound else None
     built = frozenset(node for node, number in place.items() if found.x[number] > 0.5)
     return Solution(built, bound, optimal=found.status == 0)
-
-
-def _share(part: Cost, whole: Cost) -> float:
-    """Divide two costs, which may be far too large for a float."""
-    return float(part / whole if isinstance(whole, float) else Fraction(part) / Fraction(whole))
 
 
 def _part(share: float, whole: Cost) -> Cost:
