@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench fuzz soak oldest lock clean
+.PHONY: help setup demo test check format bench evaluation fuzz soak oldest lock clean
 
 help: ## list these targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.installed ## make the environment in .venv, and Java if it is missing
 	@scripts/ensure-java
@@ -29,8 +29,13 @@ format: $(VENV)/.installed-dev ## rewrite the code in the project's format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: setup ## measure
-	@$(BIN)/factor-windows bench
+bench: $(VENV)/.installed-dev setup ## measure a little, in a few minutes, and make a report of it in bench-report/
+	@$(BIN)/factor-windows bench --quick --fresh
+	@$(BIN)/factor-windows bench report --output bench-report
+
+evaluation: $(VENV)/.installed-dev setup ## measure the paper's whole evaluation, in an hour, and write docs/benchmarks.md anew
+	@$(BIN)/factor-windows bench --results docs/benchmarks/results.jsonl
+	@$(BIN)/factor-windows bench report --results docs/benchmarks/results.jsonl
 
 fuzz: $(VENV)/.installed-dev setup ## the generated cases of the tests, many times as many: half an hour
 	@FACTOR_WINDOWS_CASES=300 FACTOR_WINDOWS_SETS=23 $(BIN)/pytest tests/test_spark_batch.py tests/test_sql_emit.py \

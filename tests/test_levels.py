@@ -46,7 +46,7 @@ def counted_by_definition(windows, events):
     window_sets(most=4, longest=24),
     times,
     st.sampled_from([0.5, 5, 500]),
-    st.sampled_from(["coverage", "factor", "best"]),
+    st.sampled_from(["coverage", "factor", "slicing", "best"]),
     st.sampled_from(["count(*)", "min(t)"]),
 )
 def test_whichever_depths_are_kept_the_rows_are_the_same(made, events, rate, search, function):
@@ -105,3 +105,19 @@ def test_small_data_runs_in_one_level_and_large_data_in_two():
 
     query = Query(time="t", keys=["k"], windows=[tumbling(f"{n}s") for n in (20, 30, 50)], aggregates=["sum(v)"])
     assert [len(compile_levels(optimize(query, statistics=each)).levels) for each in (Small, Large)] == [1, 2]
+
+
+def test_few_rows_are_brought_together_in_few_partitions():
+    """A task takes longer than merging a few rows; where nobody knows how many there are, work is spread finely."""
+    windows = [Window(range=n * 1_000_000, slide=n * 1_000_000) for n in range(20, 120, 10)]
+    query = Query(time="ts", windows=windows, aggregates=["min(v)"])
+
+    class Known:
+        rate, keys, events = 100.0, 1, 5_000_000
+
+    class Long(Known):
+        events = 10**10
+
+    assert compile_levels(optimize(query, statistics=Known()), partitions=8).partitions == 1
+    assert compile_levels(optimize(query, statistics=Long()), partitions=8).partitions == 32
+    assert compile_levels(optimize(query, rate=100, unit="1 second"), partitions=8).partitions == 32

@@ -123,7 +123,7 @@ def ordered_by_search(query, rate, unit):
     ),
     events(),
     rates,
-    st.sampled_from(["none", "coverage", "factor", "best"]),
+    st.sampled_from(["none", "coverage", "factor", "slicing", "best"]),
     st.sampled_from(["paper", "spark"]),
 )
 def test_every_plan_gives_what_its_query_means(made, functions, rows, rate, search, cost):
@@ -426,3 +426,14 @@ def test_an_optimum_without_slices_is_none_if_the_search_with_them_was_cut_short
     plan, without = (optimize(query, cost="paper", unit="1 minute", slices=slices) for slices in (True, False))
     assert (plan.status, without.status) == ("time_limit", "optimal")
     assert plan.bound <= plan.cost == without.cost
+
+
+def test_slicing_cuts_at_every_edge_and_chooses_nothing():
+    plan = optimize(small([tumbling("15s"), tumbling("17s"), hopping("40s", "25s")], "sum(v)"), search="slicing")
+    [slices] = [node for node in plan.nodes if node.kind == "slices"]
+    assert slices.name == "slices at 15 seconds, 17 seconds, 25 seconds, 25 seconds @ 15 seconds"
+    assert {node.parent for node in plan.nodes} == {None, slices.name}
+    nested = optimize(small([tumbling("10s"), tumbling("30s")]), search="slicing")
+    assert [(node.name, node.parent) for node in nested.nodes] == [("10 seconds", None), ("30 seconds", "10 seconds")]
+    holistic = optimize(small([tumbling("10s"), tumbling("30s")], "median(v)"), search="slicing")
+    assert {node.parent for node in holistic.nodes} == {None}

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from factor_windows import Query, QueryError, Window, aggregate, analyze, hopping, levels, optimize, tumbling
 from factor_windows.prices import Prices
 from factor_windows.reference import evaluate
+from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
 
 CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "30"))
@@ -97,7 +98,7 @@ def test_a_generated_query_gives_what_naive_spark_gives(spark, seed):
     )
     plan = optimize(
         query,
-        search=rng.choice(["none", "coverage", "factor", "best", "best"]),
+        search=rng.choice(["none", "coverage", "factor", "slicing", "best", "best"]),
         rate=rng.choice([None, 0.01, 1, 1000]),
         unit="1 second",
         keys=rng.choice([None, 1, 500, 100_000]),
@@ -529,3 +530,17 @@ def test_first_goes_by_event_time_beside_a_function_that_cannot_be_shared(spark)
         "50 seconds": (0, 13),
         "1 minute 40 seconds": (0, 63),
     }
+
+
+def test_braces_in_a_users_text_are_only_characters(spark):
+    events = spark.range(100).selectExpr(
+        "timestamp_seconds(id) AS ts", "if(id % 3 = 0, '{v}', '{{0}}') AS `{name}`", "id AS v"
+    )
+    query = Query(
+        time="ts",
+        keys=["`{name}`"],
+        windows=[tumbling("20s"), tumbling("30s")],
+        aggregates=["sum(v) FILTER (WHERE `{name}` = '{v}') AS `{v}`", "max(`{name}`) AS m"],
+        where="`{name}` <> '{'",
+    )
+    assert differing_rows(optimize(query, search="factor").run(events), naive(query, events)) == 0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from factor_windows import __version__
+from factor_windows.bench.commands import app as bench
 from factor_windows.errors import FactorWindowsError, OptionError
 from factor_windows.functions import FUNCTIONS
 from factor_windows.prices import Prices
@@ -21,10 +21,8 @@ from factor_windows.sql.parse import read
 from factor_windows.sql.statement import Statement
 from factor_windows.window import parse_window
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app.add_typer(bench, name="bench")
 
 WindowOption = Annotated[
     list[str] | None,
@@ -73,7 +71,7 @@ def explain(
     function: FunctionOption = None,
     key: Annotated[list[str] | None, typer.Option("--key", "-k", help="A key to group by, such as device.")] = None,
     time: Annotated[str | None, typer.Option(help="The time column; by default ts, or as the SQL says.")] = None,
-    search: Annotated[str, typer.Option(help="none, coverage, factor or best.")] = "best",
+    search: Annotated[str, typer.Option(help="none, coverage, factor, slicing or best.")] = "best",
     cost: Annotated[str, typer.Option(help="The cost model: spark or paper.")] = "spark",
     unit: Annotated[
         str | None, typer.Option(help="The unit of time, such as 1m; by default the windows' greatest common divisor.")
@@ -168,7 +166,7 @@ def rewrite(
     to: Annotated[str, typer.Option(help="The dialect to write: spark, duckdb or flink.")] = "spark",
     dialect: DialectOption = None,
     time: TimeOption = None,
-    search: Annotated[str, typer.Option(help="none, coverage, factor or best.")] = "best",
+    search: Annotated[str, typer.Option(help="none, coverage, factor, slicing or best.")] = "best",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
     """Rewrite a SQL query over many windows into one that shares their work, and print it."""
@@ -208,6 +206,7 @@ def run(
     from factor_windows.spark.compare import compared
     from factor_windows.spark.files import register, write
     from factor_windows.spark.progress import shown
+    from factor_windows.spark.session import session
     from factor_windows.spark.statement import run as run_statement
     from factor_windows.spark.statement import run_naively
 
@@ -222,7 +221,7 @@ def run(
     if explain:
         for part in statement.queries:
             print(optimize(part).explain(physical=True) + "\n")
-    spark = _spark(master=master)
+    spark = session(master=master)
     for name, _, place in places:
         register(spark, name, place)
     result = run_statement(spark, statement)
@@ -250,76 +249,12 @@ def demo(
     """Run the paper's query and one of ten windows on local Spark, naive and planned, and compare."""
     from factor_windows.demo import run
     from factor_windows.demo_stream import run as watch
+    from factor_windows.spark.session import session
 
     if stream:
-        watch(_spark(), seconds=seconds)
+        watch(session(), seconds=seconds)
         return
-    run(_spark(), output, events=events)
-
-
-@app.command()
-def bench(
-    batch: Annotated[bool, typer.Option(help="Measure runs on Spark too.")] = True,
-    events: Annotated[int, typer.Option(min=1, help="How many events a stream has.")] = 10_000_000,
-    streaming: Annotated[bool, typer.Option(help="Measure streams on Spark too.")] = True,
-    only: Annotated[str, typer.Option(help="Run only the cases on Spark whose name has this in it.")] = "",
-    repeats: Annotated[int, typer.Option(min=1, help="How often each contender runs.")] = 3,
-    gaps: Annotated[
-        bool, typer.Option("--gaps", help="Instead, print how far the paper's plans are from the optimum, as a table.")
-    ] = False,
-    choices: Annotated[
-        bool, typer.Option("--choices", help="Instead, compare what plans should take with what they take.")
-    ] = False,
-) -> None:
-    """Measure how long planning takes, and how much quicker plans run on Spark."""
-    from factor_windows.bench import planning
-
-    if gaps:
-        from factor_windows.bench.gaps import table
-
-        for line in table():
-            print(line, flush=True)
-        return
-    if choices:
-        _bench_choices(events=events, repeats=repeats, only=only)
-        return
-    print(planning.HEADER)
-    measured = []
-    for case in planning.cases():
-        measured.append(planning.measure(case))
-        print(measured[-1], flush=True)
-    if batch:
-        from factor_windows.bench import batch as spark_batch
-
-        print(f"\n{spark_batch.HEADER}", flush=True)
-        spark = _spark(status_page=True)
-        for result in spark_batch.run(spark, events=events, repeats=repeats, only=only):
-            print(result, flush=True)
-        counted = ", ".join(f"{windows} windows {count}" for windows, count in spark_batch.operators(spark).items())
-        print(f"\noperators of the physical plan: {counted}")
-    if streaming:
-        from factor_windows.bench import streaming as spark_streaming
-
-        print(f"\n{spark_streaming.HEADER}", flush=True)
-        for settled in spark_streaming.run(_spark(), only=only):
-            print(settled, flush=True)
-    if not all(result.within_limit for result in measured):
-        raise typer.Exit(1)
-
-
-def _bench_choices(*, events: int, repeats: int, only: str) -> None:
-    from factor_windows.bench import choices
-
-    print(choices.HEADER, flush=True)
-    measured = []
-    for choice in choices.run(_spark(), events=events, repeats=repeats, only=only):
-        measured.append(choice)
-        print(choice, flush=True)
-    worst = max(measured, key=lambda choice: choice.regret)
-    count = len(choices.distinct(measured))
-    print(
-        f"\n{count} plans, Pearson's r {choices.pearson(measured):.3f}; worst choice {worst.regret:.2f} ({worst.name})"
-    )
+    run(session(), output, events=events)
 
 
 @app.command()
@@ -332,8 +267,9 @@ def calibrate(
     from dataclasses import asdict
 
     from factor_windows.bench.calibrate import fit, measure
+    from factor_windows.spark.session import session
 
-    fitted = fit(tuple(measure(_spark(master=master))))
+    fitted = fit(tuple(measure(session(master=master))))
     fitted.prices.save(output)
     if as_json:
         print(json.dumps(asdict(fitted.prices) | {"error": fitted.error}, indent=2))
@@ -359,30 +295,6 @@ def _statement(path: Path, *, dialect: str | None, time: str | None) -> Statemen
     if len(statements) > 1:
         raise OptionError(f"{str(path)!r} has {len(statements)} statements; give one at a time")
     return statements[0]
-
-
-def _spark(*, master: str | None = None, status_page: bool = False) -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    cores = os.cpu_count() or 2
-    builder = (
-        SparkSession.builder.master(master or f"local[{cores}]")
-        .appName("factor-windows")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.ui.enabled", status_page)
-        .config("spark.ui.port", 0)
-        .config("spark.ui.showConsoleProgress", "false")
-    )
-    if master is None:
-        # A cluster has its own number of partitions and its own memory, and must reach the driver.
-        builder = (
-            builder.config("spark.sql.shuffle.partitions", 4 * cores)
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.memory", os.environ.get("FACTOR_WINDOWS_MEMORY", "1g"))
-        )
-    session: SparkSession = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
 
 
 def _aggregate(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import inf
+from math import ceil, inf
 from typing import Literal
 
 from factor_windows.cost import SparkCost
@@ -37,6 +37,8 @@ PARTITIONS = 200
 """How many partitions Spark's shuffles have by default."""
 FINER = 4
 """How many times as many partitions rows are brought together in: they grow there, which Spark does not foresee."""
+MERGES_PER_PARTITION = 100_000
+"""How many rows must be merged in a partition to be worth a task of its own, where it is known how many there are."""
 MANY_PARTITIONS = 128
 """From how many partitions on Spark's own number, and its merging of small ones, is left alone."""
 WORTH_A_LEVEL = 1.05
@@ -121,7 +123,11 @@ def compile_levels(plan: Plan, *, partitions: int = PARTITIONS, streaming: bool 
         physical = (
             Physical(levels, "nothing", 0, None, ()) if streaming else _brought_together(plan, levels, finer, cost)
         )
-        work = cost.prices.total(counts_of(physical, plan, cost))
+        counts = counts_of(physical, plan, cost)
+        work = cost.prices.total(counts)
+        if physical.partitions and cost.units < inf and physical.together in ("keys", "chunks"):
+            few = ceil(counts["merge"] * cost.units / MERGES_PER_PARTITION)
+            physical = replace(physical, partitions=max(1, min(physical.partitions, few)))
         if work < works.get(len(levels), inf):
             works[len(levels)], least[len(levels)] = work, physical
     count = min(works, key=lambda count: works[count] * worth ** max(0, count - 2) * WORTH_A_LEVEL ** (count > 1))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from random import Random
 from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter
 
 from pyspark.sql import SparkSession
 
+from factor_windows.bench.timing import rounds
 from factor_windows.bench.workloads import devices
 from factor_windows.levels import compile_levels, counts_of, spark_cost
 from factor_windows.plan import Plan
@@ -97,16 +98,18 @@ def measure(spark: SparkSession, *, repeats: int = REPEATS) -> Iterator[Measured
         plans = {case: case.plan() for case in CASES}
         for keys, events in {(case.keys, case.events) for case in CASES}:
             devices(spark, events, rate=RATE, devices=keys).write.parquet(f"{folder}/{keys}-{events}")
-        took: dict[_Case, list[float]] = {case: [] for case in CASES}
-        random = Random(7)
-        for _ in range(repeats + 1):
-            for case in random.sample(CASES, len(CASES)):
-                begin = perf_counter()
-                frame = plans[case].run(spark.read.parquet(f"{folder}/{case.keys}-{case.events}"))
-                frame.write.format("noop").mode("overwrite").save()
-                took[case].append(perf_counter() - begin)
+        contenders = {
+            case.name: partial(_run, spark, f"{folder}/{case.keys}-{case.events}", plans[case]) for case in CASES
+        }
+        took: dict[str, list[float]] = {case.name: [] for case in CASES}
+        for name, seconds, _ in rounds(contenders, repeats=repeats + 1, random=Random(7)):
+            took[name].append(seconds)
         for case, plan in plans.items():
-            yield Measured(case.name, counted(plan, case.events), median(took[case][1:]))
+            yield Measured(case.name, counted(plan, case.events), median(took[case.name][1:]))
+
+
+def _run(spark: SparkSession, folder: str, plan: Plan) -> None:
+    plan.run(spark.read.parquet(folder)).write.format("noop").mode("overwrite").save()
 
 
 def counted(plan: Plan, events: int) -> dict[str, float]:

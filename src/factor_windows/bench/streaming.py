@@ -6,78 +6,80 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from factor_windows.bench.batch import HOPPING, TUMBLING
+from factor_windows.bench.experiments import TEN_HOPPING, TEN_TUMBLING
+from factor_windows.bench.results import Result
 from factor_windows.bench.workloads import devices
 from factor_windows.query import Query
 from factor_windows.search import optimize
+from factor_windows.spark.compare import compared
 from factor_windows.spark.naive import naive
 from factor_windows.spark.stream import use_rocksdb
 from factor_windows.window import Window, hopping, tumbling
 
 BATCH = 250_000
 """Events in a micro-batch."""
+BATCHES = 9
 WARM_UP = 3
 """How many micro-batches are not counted."""
+WATERMARK = "10 seconds"
 
 
 @dataclass(frozen=True, slots=True)
-class Steady:
-    """What a running stream settles to."""
+class Case:
+    """Windows over a stream of files."""
 
-    seconds: float
-    """The median time of a micro-batch."""
-    rows: int
-    """The largest number of rows in the state."""
-    bytes: int
-    """The largest memory of the state, as Spark reports it."""
-    operators: int
+    setup: str
+    windows: tuple[Window, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One set of windows, naive and planned."""
-
-    name: str
-    naive: Steady
-    plan: Steady
-
-    def __str__(self) -> str:
-        return (
-            f"{self.name:<28} {self.naive.seconds:7.2f} s {self.plan.seconds:7.2f} s "
-            f"{self.naive.seconds / self.plan.seconds:6.1f} {self.naive.operators:5d} {self.plan.operators:4d} "
-            f"{self.naive.rows:9,d} {self.plan.rows:9,d} {self.naive.bytes / 1e6:8.1f} {self.plan.bytes / 1e6:8.1f}"
-        )
+    @property
+    def name(self) -> str:
+        """Return what tells the case from all others."""
+        return f"streaming, {self.setup}, {BATCHES} micro-batches of {BATCH:,}"
 
 
-HEADER = (
-    f"{'streaming, median batch':<28} {'naive':>9} {'plan':>9} {'times':>6} {'operators':>10} "
-    f"{'state rows':>19} {'state MB':>17}"
-)
+def cases() -> Iterator[Case]:
+    """List what is measured: ten and twenty windows, tumbling and hopping."""
+    more = range(120, 220, 10)
+    yield Case("ten tumbling", TEN_TUMBLING)
+    yield Case("ten hopping", TEN_HOPPING)
+    yield Case("twenty tumbling", (*TEN_TUMBLING, *(tumbling(f"{n} seconds") for n in more)))
+    yield Case("twenty hopping", (*TEN_HOPPING, *(hopping(f"{n} seconds", f"{n // 2} seconds") for n in more)))
 
 
-def run(spark: SparkSession, *, batches: int = 12, batch: int = BATCH, only: str = "") -> Iterator[Measured]:
-    """Measure ten tumbling, ten hopping and twenty tumbling windows over a source of files."""
+def measure(spark: SparkSession, case: Case) -> Result:
+    """Run a stream to its end naively and planned, and see that the plan gives naive's rows."""
     use_rocksdb(spark)
-    twenty = (*TUMBLING, *(tumbling(f"{seconds} seconds") for seconds in range(120, 220, 10)))
-    twice = (*HOPPING, *(hopping(f"{seconds} seconds", f"{seconds // 2} seconds") for seconds in range(120, 220, 10)))
+    query = Query(time="ts", keys=["device"], windows=case.windows, aggregates=["min(v)"])
+    plan = optimize(query, rate=100, unit="1 second", keys=20)
+    seconds, state = {}, {}
     with TemporaryDirectory(prefix="factor-windows-") as folder:
-        events = devices(spark, batches * batch)
-        events.repartitionByRange(batches, "ts").write.parquet(f"{folder}/in")
+        events = devices(spark, BATCHES * BATCH)
+        events.repartitionByRange(BATCHES, "ts").write.parquet(f"{folder}/in")
         _in_order(Path(folder) / "in")
-        for name, windows in (
-            ("10 tumbling", TUMBLING),
-            ("10 hopping", HOPPING),
-            ("20 tumbling", twenty),
-            ("20 hopping", twice),
-        ):
-            if only in name:
-                yield _measure(spark, f"{folder}/in", events.schema, name, windows)
+        stream = _stream(spark, f"{folder}/in", events.schema)
+        for name, frame in (("naive", naive(query, stream)), ("best", plan.run(stream))):
+            seconds[name], state[name] = _steady(frame, name)
+    count, different = _compared(spark.table("naive"), spark.table("best"))
+    wrong = ("best",) if different else ()
+    for name in wrong:
+        del seconds[name]
+    for name in state:
+        spark.catalog.dropTempView(name)
+    events_in_all = BATCHES * BATCH
+    return Result(
+        case.name, "streaming", "devices", events_in_all, case.setup, 0, "min", len(case.windows), seconds,
+        rows=count, state=state, wrong=wrong,
+    )  # fmt: skip
+
+
+def _stream(spark: SparkSession, folder: str, schema: StructType) -> DataFrame:
+    files = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
+    return files.withWatermark("ts", WATERMARK)
 
 
 def _in_order(folder: Path) -> None:
@@ -86,26 +88,22 @@ def _in_order(folder: Path) -> None:
         os.utime(path, (number + 1, number + 1))
 
 
-def _measure(spark: SparkSession, folder: str, schema: StructType, name: str, windows: tuple[Window, ...]) -> Measured:
-    query = Query(time="ts", keys=["device"], windows=windows, aggregates=["min(v)"])
-    stream = (
-        spark.readStream.schema(schema)
-        .option("maxFilesPerTrigger", 1)
-        .parquet(folder)
-        .withWatermark("ts", "10 seconds")
-    )
-    plan = optimize(query, rate=100, unit="1 second", keys=20)
-    return Measured(name, naive=_steady(naive(query, stream)), plan=_steady(plan.run(stream)))
+def _compared(naive: DataFrame, best: DataFrame) -> tuple[int, int]:
+    """Count the rows of the windows that both have closed, and those that differ; a plan may close one later."""
+    closed = [frame.agg({"window_end": "max"}).first() for frame in (naive, best)]
+    until = min(row[0] for row in closed if row is not None)
+    return compared(*(frame.where(frame.window_end <= until) for frame in (best, naive)))
 
 
-def _steady(result: DataFrame) -> Steady:
-    query = result.writeStream.format("noop").outputMode("append").trigger(availableNow=True).start()
+def _steady(result: DataFrame, name: str) -> tuple[list[float], dict[str, int]]:
+    """Run a stream to its end, into a table in memory; return the later micro-batches' times and the largest state."""
+    writer = result.writeStream.format("memory").queryName(name).outputMode("append").trigger(availableNow=True)
+    query = writer.start()
     query.awaitTermination()
     reports = [report for report in query.recentProgress if report["numInputRows"]]
     states = [report["stateOperators"] for report in reports]
-    return Steady(
-        seconds=median(report["durationMs"]["triggerExecution"] / 1000 for report in reports[WARM_UP:]),
-        rows=max(sum(state["numRowsTotal"] for state in operators) for operators in states),
-        bytes=max(sum(state["memoryUsedBytes"] for state in operators) for operators in states),
-        operators=len(states[-1]),
-    )
+    return [report["durationMs"]["triggerExecution"] / 1000 for report in reports[WARM_UP:]], {
+        "operators": len(states[-1]),
+        "rows": max(sum(state["numRowsTotal"] for state in operators) for operators in states),
+        "bytes": max(sum(state["memoryUsedBytes"] for state in operators) for operators in states),
+    }

@@ -7,12 +7,37 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from factor_windows.bench.experiments import STREAMS
 from factor_windows.errors import OptionError
 
 EPOCH = 1_700_000_000_000_000
 """When streams begin, in microseconds since 1970."""
 SAMPLE_RATE = 100
 """Events per second in the factory's sample."""
+SAMPLE = "debs2012-sample.parquet"
+READINGS = "tracebase-2012-01-20.parquet"
+
+
+def stream(spark: SparkSession, name: str, events: int, *, data: Path | None = None, seed: int = 7) -> DataFrame:
+    """Make one of the named streams; `data` is the folder with the real ones."""
+    if name not in STREAMS:
+        raise OptionError(f"stream {name!r} is unknown; there are {', '.join(STREAMS)}")
+    rate, keys = STREAMS[name].rate, STREAMS[name].keys
+    if name == "plugs":
+        return plugs(spark, data).limit(events)
+    if name == "factory":
+        sample = data / SAMPLE if data else None
+        return factory(spark, events, sample=sample if sample and sample.exists() else None, seed=seed)
+    if keys > 1:
+        return devices(spark, events, rate=rate, devices=keys, seed=seed)
+    return constant_pace(spark, events, rate=rate, seed=seed)
+
+
+def plugs(spark: SparkSession, data: Path | None) -> DataFrame:
+    """Read the real smart plugs: two days of 45 devices (tracebase, ODbL 1.0)."""
+    if data is None or not (data / READINGS).exists():
+        raise OptionError(f"the real readings, {READINGS}, are not there; --data or FACTOR_WINDOWS_DATA says where")
+    return spark.read.parquet(str(data / READINGS))
 
 
 def constant_pace(spark: SparkSession, events: int, *, rate: float = 1.0, seed: int = 7) -> DataFrame:

@@ -15,6 +15,7 @@ from factor_windows.search.best import Found, best
 from factor_windows.search.coverage import cheapest_parents
 from factor_windows.search.factor import with_factor_windows
 from factor_windows.search.none import read_raw
+from factor_windows.search.slicing import flat_slices
 from factor_windows.window import Duration
 
 
@@ -34,8 +35,13 @@ class Statistics(Protocol):
         """Return the number of events."""
 
 
-PAPERS = {"none": read_raw, "coverage": cheapest_parents, "factor": with_factor_windows}
-SEARCHES = (*PAPERS, "best")
+SIMPLE = {
+    "none": read_raw,
+    "coverage": cheapest_parents,
+    "factor": with_factor_windows,
+    "slicing": flat_slices,
+}
+SEARCHES = (*SIMPLE, "best")
 COST_MODELS = ("spark", "paper")
 
 
@@ -89,5 +95,5 @@ def optimize(
     if search == "best":
         found = best(graph, model, slices=slices, seconds=time_limit)
     else:
-        found = Found(PAPERS[search](graph, model), "heuristic", 0)
+        found = Found(SIMPLE[search](graph, model), "heuristic", 0)
     return Plan.of_tree(query, found.tree, search=search, cost_model=model, status=found.status, bound=found.bound)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from factor_windows.levels import PARTITIONS, Level, compile_levels
 from factor_windows.plan import Plan
 from factor_windows.spark.chain import Chain
+from factor_windows.spark.fan_out import Columns, fan_out
 
 
 def run(plan: Plan, events: DataFrame) -> DataFrame:
@@ -23,33 +23,39 @@ class _Batch(Chain):
         self.longest = max(node.window.range for node in self.plan.nodes)
 
     def result(self, events: DataFrame) -> DataFrame:
-        """Run the levels one after the other."""
-        rows = self.prepared(events)
+        """Write the levels as one text of SQL, one inside the other, and give it to Spark."""
+        text = "{prepared}"
         if self.physical.together == "events":
-            rows = self._moved(rows, *self.keys)
+            text = self._moved(text, *self.keys)
         first, *others = self.physical.levels
-        rows = self._level(rows, first, self.time, self.first_aggregates(), last=not others)
+        text = self._level(text, first, self.time, self.first_aggregates(), last=not others)
         if others:
-            rows = self._brought_together(rows)
+            text = self._brought_together(text)
         for level in others:
-            rows = self._level(rows, level, self.start, self.combines(), last=level is others[-1])
-        return self.shown(rows)
+            text = self._level(text, level, self.start, self.combines(), last=level is others[-1])
+        return self.shown(events.sparkSession.sql(text, prepared=self.prepared(events)))
 
-    def _level(self, rows: DataFrame, level: Level, begin: str, aggregates: dict[str, str], *, last: bool) -> DataFrame:
+    def _level(self, rows: str, level: Level, begin: str, aggregates: dict[str, str], *, last: bool) -> str:
         """Fan out, and group by instance."""
-        chunk = [self.chunk] if self.chunk in rows.columns else []
-        rows, fan = self.fanned_out(rows, level, begin)
+        fan = fan_out(level, Columns(begin, self.node, self.feed, self.step))
+        if fan.feeds:
+            rows = f"SELECT *, explode({fan.feeds}) AS {self.feed} FROM {_inner(rows)}"
+        if fan.steps:
+            rows = f"SELECT *, explode({fan.steps}) AS {self.step} FROM {_inner(rows)}"
+        chunk = [self.chunk] if self.physical.together == "chunks" and begin == self.start else []
         kept = [fan.reaches] if fan.reaches else []
         if chunk:
             kept.append(self._inside_chunk(fan.start, last=last))
         if kept:
-            rows = rows.where(" AND ".join(f"({condition})" for condition in kept))
+            rows = f"SELECT * FROM {_inner(rows)} WHERE {' AND '.join(f'({condition})' for condition in kept)}"
         by_node = len(level.nodes) > 1
         groups = [*self.keys, *([self.node] if by_node else []), self.start, *chunk]
-        instance = {self.start: F.expr(fan.start), **({self.node: F.expr(fan.node)} if by_node else {})}
-        columns = [F.expr(sql).alias(name) for name, sql in aggregates.items()]
-        grouped = rows.withColumns(instance).groupBy(*groups).agg(*columns)
-        return grouped if by_node else grouped.selectExpr("*", f"{level.nodes[0]} AS {self.node}")
+        needed = [*self.keys, *chunk, *aggregates] if begin == self.start else ["*"]
+        instance = [f"{fan.start} AS {self.start}", *([f"{fan.node} AS {self.node}"] if by_node else [])]
+        rows = f"SELECT {', '.join([*needed, *instance])} FROM {_inner(rows)}"
+        columns = [f"{_braced(sql)} AS {name}" for name, sql in aggregates.items()]
+        node = [] if by_node else [f"{level.nodes[0]} AS {self.node}"]
+        return f"SELECT {', '.join([*groups, *node, *columns])} FROM {_inner(rows)} GROUP BY {', '.join(groups)}"
 
     def _inside_chunk(self, start: str, *, last: bool) -> str:
         """Keep the instances that a chunk can complete, and at the last level only those that start in it.
@@ -63,20 +69,32 @@ class _Batch(Chain):
             deep_inside += f" AND {after} < {self.physical.chunk}"
         return f"({deep_inside}) OR ({inside})"
 
-    def _brought_together(self, rows: DataFrame) -> DataFrame:
+    def _brought_together(self, rows: str) -> str:
         """Move all that later levels group together into one partition, so that nothing moves again."""
         if self.physical.together == "events":
             return rows
-        if self.physical.together == "keys":
-            return self._moved(rows, *self.keys).sortWithinPartitions(*self.keys, self.start)
-        length = self.physical.chunk
-        own = f"{self.start} - pmod({self.start}, {length})"
-        near = f"pmod({self.start}, {length}) < {self.longest}"
-        chunks = f"CASE WHEN {near} THEN array({own}, {own} - {length}) ELSE array({own}) END"
-        spread = self._moved(rows.selectExpr("*", f"explode({chunks}) AS {self.chunk}"), *self.keys, self.chunk)
+        columns = self.keys
+        if self.physical.together == "chunks":
+            length = self.physical.chunk
+            own = f"{self.start} - pmod({self.start}, {length})"
+            near = f"pmod({self.start}, {length}) < {self.longest}"
+            chunks = f"CASE WHEN {near} THEN array({own}, {own} - {length}) ELSE array({own}) END"
+            rows = f"SELECT *, explode({chunks}) AS {self.chunk} FROM {_inner(rows)}"
+            columns = [*self.keys, self.chunk]
         # Rows in order of time keep the hash table of the next level warm: a third less time for ten windows.
-        return spread.sortWithinPartitions(*self.keys, self.start)
+        return f"SELECT * FROM {_inner(self._moved(rows, *columns))} SORT BY {', '.join([*self.keys, self.start])}"
 
-    def _moved(self, rows: DataFrame, *columns: str) -> DataFrame:
+    def _moved(self, rows: str, *columns: str) -> str:
         number = self.physical.partitions
-        return rows.repartition(number, *columns) if number else rows.repartition(*columns)
+        where = ", ".join([*([str(number)] if number else []), *columns])
+        return f"SELECT /*+ REPARTITION({where}) */ * FROM {_inner(rows)}"
+
+
+def _inner(rows: str) -> str:
+    """Put a query where a table may stand."""
+    return rows if rows == "{prepared}" else f"({rows})"
+
+
+def _braced(sql: str) -> str:
+    """Write a user's braces so that Spark does not take them for the name of a DataFrame."""
+    return sql.replace("{", "{{").replace("}", "}}")

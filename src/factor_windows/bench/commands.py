@@ -1,0 +1,68 @@
+"""The commands `bench` and `bench report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from factor_windows.errors import OptionError
+
+app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+RESULTS = Path("bench-results.jsonl")
+ResultsOption = Annotated[Path, typer.Option("--results", help="The file of results, one line of JSON for each case.")]
+
+
+@app.callback()
+def bench(
+    context: typer.Context,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A few minutes instead of an hour: fewer cases and events.")
+    ] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only cases with this in their name; choices and gaps run only so.")
+    ] = None,
+    sets: Annotated[int | None, typer.Option(min=1, max=10, help="How many window sets of each kind.")] = None,
+    events: Annotated[int | None, typer.Option(min=1, help="How many events each stream has.")] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="How often each contender runs.")] = 2,
+    seed: Annotated[int, typer.Option(help="What the order of contenders is drawn with.")] = 7,
+    results: ResultsOption = RESULTS,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the results that are there, and begin anew.")] = False,
+    data: Annotated[Path | None, typer.Option(help="The folder with the real data; FACTOR_WINDOWS_DATA.")] = None,
+    list_only: Annotated[bool, typer.Option("--list", help="Only list the cases.")] = False,
+) -> None:
+    """Measure the whole evaluation of the paper on Spark, resuming where an earlier call stopped."""
+    if context.invoked_subcommand is not None:
+        return
+    from factor_windows.bench.results import Store
+    from factor_windows.bench.run import Evaluation, Options, data_folder, run
+
+    options = Options(quick, tuple(only or ()), sets, events, repeats, seed, data_folder(data))
+    if list_only:
+        for job in Evaluation(options, Path()).jobs():
+            print(job.name)
+        return
+    store = Store(results)
+    if fresh:
+        store.clear()
+    wrong = run(store, options, Console(stderr=True, highlight=False, soft_wrap=True))
+    if wrong:
+        raise OptionError(f"{wrong} contenders gave rows that differ from the naive query's; {results} names them")
+    print(f"the results are in {results}; factor-windows bench report makes tables and pictures of them")
+
+
+@app.command()
+def report(
+    results: ResultsOption = RESULTS,
+    output: Annotated[Path, typer.Option(help="The folder for benchmarks.md, the pictures and the page.")] = Path(
+        "docs"
+    ),
+) -> None:
+    """Make tables, pictures and a page of the results."""
+    from factor_windows.bench.report import write
+    from factor_windows.bench.results import Store
+
+    for path in write(Store(results), output):
+        print(path)

@@ -1,0 +1,22 @@
+"""Cut time at every start and end of every window, once, and read all windows from these slices.
+
+What window slicing such as Scotty's does, as a plan. Paper: section V-F compares with it. It chooses nothing.
+"""
+
+from __future__ import annotations
+
+from factor_windows.cost import CostModel
+from factor_windows.functions import Kind
+from factor_windows.graph import CoverageGraph, Node, window_of
+from factor_windows.plan import Tree
+from factor_windows.search.none import read_raw
+from factor_windows.slices import slices_of
+
+
+def flat_slices(graph: CoverageGraph, cost: CostModel) -> Tree:
+    """Let every window read the slices of all; a window that is itself these slices reads the raw events."""
+    if graph.kind is Kind.HOLISTIC:
+        return read_raw(graph, cost)
+    keys = frozenset[str]().union(*(node.keys for node in graph.nodes))
+    slices = Node(slices_of(map(window_of, graph.nodes)), keys)
+    return {slices: None} | {node: slices for node in graph.nodes if node != slices}
