@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench evaluation fuzz soak oldest lock clean
+.PHONY: help setup demo test check format bench evaluation fuzz soak oldest page lock clean
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -16,6 +16,7 @@ demo: setup ## run the main job
 	@$(BIN)/factor-windows demo
 
 test: $(VENV)/.installed-dev setup ## install what tests need, and run them all
+	@scripts/ensure-chromium
 	@$(BIN)/pytest
 
 check: $(VENV)/.installed-dev ## format, lint, types, import direction, tests: what CI runs
@@ -50,6 +51,9 @@ oldest: setup ## the tests on Spark with the oldest PySpark that is supported, i
 	@$(VENV)-oldest/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@FACTOR_WINDOWS_CASES=9 $(VENV)-oldest/bin/pytest -o filterwarnings= tests/test_spark_stream.py \
 	  tests/test_spark_batch.py tests/test_sql_emit.py -k "not killed and not three_chains"
+
+page: ## bundle the script of the report page, web/page.js, into the package; needs Node.js
+	@cd web && npm ci --no-audit --no-fund --silent && npm run --silent build
 
 lock: $(VENV)/.installed-dev ## choose the versions of all dependencies anew
 	@$(BIN)/pip install --quiet uv

@@ -21,6 +21,8 @@ from factor_windows.sql.parse import parse
 from factor_windows.window import Window, hopping, tumbling
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import DataFrame, SparkSession
 
     from factor_windows.spark.analyze import Statistics
@@ -46,6 +48,7 @@ __all__ = [
     "sql",
     "tumbling",
     "use_rocksdb",
+    "wide",
 ]
 
 
@@ -82,3 +85,17 @@ def use_rocksdb(spark: SparkSession) -> None:
     from factor_windows.spark.stream import use_rocksdb as use
 
     use(spark)
+
+
+def wide(
+    result: DataFrame, *, latest: bool = False, at: datetime | None = None, name: str = "{aggregate}_{window}"
+) -> DataFrame:
+    """Turn a result into a feature table: a row for each key and `window_end`, a column for each aggregate and window.
+
+    A value is null where a window has no instance that ends then. With `latest` there is one row for each key, with the
+    last instance of each window that ended by the time `at`. Instances without events have no row in a result, so a
+    window may show an older instance than another. `name` says what the columns are called.
+    """
+    from factor_windows.spark.wide import wide as widened
+
+    return widened(result, latest=latest, at=at, name=name)

@@ -14,6 +14,7 @@ from factor_windows import __version__
 from factor_windows.bench.commands import app as bench
 from factor_windows.errors import FactorWindowsError, OptionError
 from factor_windows.functions import FUNCTIONS
+from factor_windows.plan import Plan
 from factor_windows.prices import Prices
 from factor_windows.query import Query
 from factor_windows.search import optimize
@@ -45,6 +46,9 @@ def main() -> None:
     except FactorWindowsError as mistake:
         print(f"error: {mistake}", file=sys.stderr)
         raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        raise SystemExit(130) from None
 
 
 def _print_version(wanted: bool) -> None:
@@ -59,7 +63,11 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and leave.")
     ] = False,
 ) -> None:
-    """Aggregates over many windows of one stream for about the price of one."""
+    """Aggregates over many windows of one stream for about the price of one.
+
+    Exit codes: 0 for success, 1 if a result is not what it should be (run --verify, bench), 2 for a mistake in what was
+    asked, which one sentence explains, and 130 for an interruption.
+    """
 
 
 @app.command()
@@ -86,6 +94,7 @@ def explain(
     operators: Annotated[bool, typer.Option(help="Show the operators too, before and after the rewriting.")] = False,
     candidates: Annotated[bool, typer.Option(help="Show the factor windows that were looked at too.")] = False,
     svg: Annotated[Path | None, typer.Option(help="Write a picture of the plan to this file too.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page that explains the plan to this file too.")] = None,
     physical: Annotated[bool, typer.Option(help="Show how the plan runs on Spark too.")] = False,
     streaming: Annotated[bool, typer.Option(help="Show how the plan runs on a stream too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
@@ -125,6 +134,8 @@ def explain(
     )
     if svg is not None:
         _write(svg, picture(plan))
+    if html is not None:
+        _write(html, plan.to_html())
     before, after = OperatorGraph.of(plan.naive()), OperatorGraph.of(plan)
     if as_json:
         described = document(plan)
@@ -145,7 +156,7 @@ def explain(
             ]
         print(json.dumps(described, indent=2, ensure_ascii=False))
         return
-    print(plan.explain(physical=physical, streaming=streaming))
+    _show(plan, physical=physical, streaming=streaming)
     if candidates:
         print("\nfactor windows looked at\n" + "\n".join(f"  {place}" for place in considered(plan)))
     if operators:
@@ -197,12 +208,17 @@ def run(
     time: TimeOption = None,
     explain: Annotated[bool, typer.Option(help="Show the plan too.")] = False,
     verify: Annotated[bool, typer.Option(help="Also run it window by window, and compare row by row.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write a page that explains the plan and its run too.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
     """Run a SQL query over many windows on Spark, and write its result."""
     from time import perf_counter
 
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
     from rich.console import Console
 
+    from factor_windows.cost import share
     from factor_windows.spark.compare import compared
     from factor_windows.spark.files import register, write
     from factor_windows.spark.progress import shown
@@ -218,25 +234,47 @@ def run(
             raise OptionError(f"input {name + equals + place!r} is not NAME=PLACE, such as readings=readings.parquet")
     for note in statement.notes:
         console.print(note)
+    plans = [optimize(part) for part in statement.queries]
     if explain:
-        for part in statement.queries:
-            print(optimize(part).explain(physical=True) + "\n")
+        for plan in plans:
+            _show(plan, physical=True, streaming=False)
+            print()
     spark = session(master=master)
     for name, _, place in places:
         register(spark, name, place)
-    result = run_statement(spark, statement)
+    counted = Observation("written")
+    result = run_statement(spark, statement).observe(counted, F.count(F.lit(1)).alias("rows"))
     begin = perf_counter()
     with shown(spark, "running", console):
         write(result, output)
-    seconds = perf_counter() - begin
-    console.print(f"wrote {output} in {seconds:.1f} s")
+    seconds = {"plan": perf_counter() - begin}
+    rows = counted.get["rows"]
+    predicted = share(sum(plan.naive_cost for plan in plans), sum(plan.cost for plan in plans))
+    console.print(f"wrote {output}: {rows:,} rows in {seconds['plan']:.1f} s; predicted gain {predicted:.1f} times")
+    differing = 0
     if verify:
+        with shown(spark, "running window by window", console):
+            begin = perf_counter()
+            run_naively(spark, statement).write.format("noop").mode("overwrite").save()
+            seconds["naive"] = perf_counter() - begin
         with shown(spark, "comparing with the query run window by window", console):
             rows, differing = compared(run_statement(spark, statement), run_naively(spark, statement))
-        if differing:
-            console.print(f"{differing} rows differ from the query run window by window")
-            raise typer.Exit(1)
-        console.print(f"verified: all {rows:,} rows equal those of the query run window by window")
+        gain = seconds["naive"] / seconds["plan"]
+        console.print(f"window by window it takes {seconds['naive']:.1f} s: measured gain {gain:.1f} times")
+        console.print(
+            f"{differing} rows differ from the query run window by window"
+            if differing
+            else f"verified: all {rows:,} rows equal those of the query run window by window"
+        )
+    if html is not None:
+        if len(plans) > 1:
+            raise OptionError(f"--html explains one plan; the statement has {len(plans)}")
+        _write(html, plans[0].to_html(measured=seconds))
+    if as_json:
+        verdict = {"verified": not differing} if verify else {}
+        print(json.dumps({"output": output, "rows": rows, "seconds": seconds, "predicted_gain": predicted} | verdict))
+    if differing:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -304,6 +342,23 @@ def _aggregate(text: str) -> str:
         return text if "(" in text or not text.strip() else f"{text}(x)"
     required = function.parameters[: len(function.parameters) - function.optional]
     return f"{text}({', '.join('0.5' if parameter == 'share' else parameter for parameter in required)})"
+
+
+def _show(plan: Plan, *, physical: bool, streaming: bool) -> None:
+    """Print a plan: in colour for people, as plain text for programs."""
+    from rich.console import Console
+
+    from factor_windows.explain.terminal import show
+    from factor_windows.explain.text import explain_physical, explain_streaming
+
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        print(plan.explain(physical=physical, streaming=streaming))
+        return
+    show(plan, console)
+    for wanted, further in ((physical, explain_physical), (streaming, explain_streaming)):
+        if wanted:
+            print(f"\n{further(plan)}")
 
 
 def _write(path: Path, text: str) -> None:

@@ -144,6 +144,33 @@ class Plan:
         parts += [explain_streaming(self)] if streaming else []
         return "\n\n".join(parts)
 
+    def to_html(self, *, measured: Mapping[str, float] | None = None) -> str:
+        """Write a page that explains the plan, one file with everything in it; `measured` are the seconds of a run."""
+        from factor_windows.explain.page import page
+
+        return page(self, measured=measured)
+
+    def to_mermaid(self) -> str:
+        """Draw the plan as a Mermaid flowchart."""
+        from factor_windows.explain.diagrams import mermaid
+
+        return mermaid(self)
+
+    def to_dot(self) -> str:
+        """Draw the plan as a graph for Graphviz."""
+        from factor_windows.explain.diagrams import dot
+
+        return dot(self)
+
+    def _repr_html_(self) -> str:
+        """Show the plan in a notebook: what it gains, and its tree as a picture."""
+        from factor_windows.explain.picture import figure
+
+        return figure(self)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": self.explain(), "text/html": self._repr_html_()}
+
     def sql(self, *, dialect: str = "spark") -> str:
         """Write the plan as SQL that runs without this library, in the dialect of spark, duckdb or flink."""
         from factor_windows.sql.emit import emit

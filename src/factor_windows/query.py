@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from html import escape
 
 from factor_windows.aggregates import Aggregate, aggregate_inside
 from factor_windows.errors import QueryError
@@ -71,6 +72,22 @@ class Query:
                 keep(part, _scalar(part, getattr(self, part)).sql)
         self._check_windows()
         self._check_columns()
+
+    def _repr_html_(self) -> str:
+        """Show the query in a notebook, as a small table."""
+        windows = [each.name if each.name == each.label else f"{each.name}: {each.label}" for each in self.windows]
+        parts = {"time": [self.time], "keys": self.keys, "windows": windows, "aggregates": self.aggregates}
+        parts |= {part: [getattr(self, part)] for part in ("where", "having") if getattr(self, part)}
+        cells = (
+            f'<tr><th style="text-align:left">{name}</th>'
+            f'<td style="text-align:left">{"<br>".join(map(escape, values))}</td></tr>'
+            for name, values in parts.items()
+            if values
+        )
+        return f"<table>{''.join(cells)}</table>"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _check_windows(self) -> None:
         seen: dict[str, Window] = {}

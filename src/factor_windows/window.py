@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fractions import Fraction
+from html import escape
 from math import gcd
 
 from factor_windows.errors import WindowError
@@ -121,6 +122,15 @@ class Window:
     slide: int
     offset: int = 0
     name: str = field(default="", compare=False)
+
+    def _repr_html_(self) -> str:
+        """Show the window in a notebook: how long its instances are, and how often one begins."""
+        every = "" if self.is_tumbling else f", a new one every {readable(self.slide)}"
+        shifted = f", shifted by {readable(self.offset)}" if self.offset else ""
+        return f"<b>{escape(self.name)}</b>: instances of {readable(self.range)}{every}{shifted}"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def __post_init__(self) -> None:
         for part in ("range", "slide", "offset"):

@@ -29,7 +29,7 @@ from factor_windows.search import SEARCHES, optimize
 from factor_windows.spark.compare import TOLERANCE
 from factor_windows.spark.naive import naive
 
-ENOUGH = 5.0
+ENOUGH = 3.0
 """A contender that has taken so many seconds is not run again."""
 WARM_UP = 10
 """Every contender first runs on a stream so many times as short, so that its code is generated and compiled."""

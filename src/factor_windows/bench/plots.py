@@ -37,6 +37,7 @@ TITLES = {
     "S-hopping": "SequentialGen, hopping",
 }
 STYLE: dict[Any, Any] = {
+    "axes.axisbelow": True,
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -144,6 +145,7 @@ def _throughput(results: Sequence[Result]) -> Any:
                 label=name,
             )
         panel.set_title(TITLES[chart])
+        panel.grid(visible=False, axis="x")
         panel.set_xticks(range(len(own)), [f"{each.windows}\nset {each.number + 1}" for each in own], fontsize=7)
         panel.set_ylabel("million events per second")
     axes.flat[0].legend(ncols=2, fontsize=8)
@@ -177,14 +179,16 @@ def _peers(results: Sequence[Result]) -> Any:
     width = 0.8 / len(names)
     for place, name in enumerate(names):
         there = [(at, each) for at, each in enumerate(results) if name in each.seconds]
-        panel.bar(
+        bars = panel.bar(
             [at + (place - (len(names) - 1) / 2) * width for at, _ in there],
             [each.typical(name) for _, each in there],
             width,
             color=COLOURS[name],
             label=labels.get(name, name),
         )
+        panel.bar_label(bars, fmt="%.1f", fontsize=6, padding=1)
     panel.set_yscale("log")
+    panel.grid(visible=False, axis="x")
     panel.set_xticks(range(len(results)), [each.setup for each in results], fontsize=8)
     panel.set_ylabel(f"seconds for {amount(results[0].events)} events (log)")
     panel.legend(ncols=3, fontsize=8, loc="upper right", bbox_to_anchor=(1, 1.16))

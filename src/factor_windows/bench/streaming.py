@@ -19,7 +19,7 @@ from factor_windows.search import optimize
 from factor_windows.spark.compare import compared
 from factor_windows.spark.naive import naive
 from factor_windows.spark.stream import use_rocksdb
-from factor_windows.window import Window, hopping, tumbling
+from factor_windows.window import Window, tumbling
 
 BATCH = 250_000
 """Events in a micro-batch."""
@@ -43,12 +43,11 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """List what is measured: ten and twenty windows, tumbling and hopping."""
-    more = range(120, 220, 10)
+    """List what is measured: ten windows, tumbling and hopping, and twenty."""
+    twenty = (*TEN_TUMBLING, *(tumbling(f"{seconds} seconds") for seconds in range(120, 220, 10)))
     yield Case("ten tumbling", TEN_TUMBLING)
     yield Case("ten hopping", TEN_HOPPING)
-    yield Case("twenty tumbling", (*TEN_TUMBLING, *(tumbling(f"{n} seconds") for n in more)))
-    yield Case("twenty hopping", (*TEN_HOPPING, *(hopping(f"{n} seconds", f"{n // 2} seconds") for n in more)))
+    yield Case("twenty tumbling", twenty)
 
 
 def measure(spark: SparkSession, case: Case) -> Result:

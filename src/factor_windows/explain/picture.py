@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 
 from factor_windows.cost import share
-from factor_windows.explain.text import number, rate
+from factor_windows.explain.text import number, rate, summary
 from factor_windows.plan import Plan, PlanNode
 
 BOX_WIDTH, BOX_HEIGHT = 200, 46
@@ -13,15 +13,15 @@ COLUMN, ROW = 280, 62
 MARGIN = 16
 
 STYLE = """
-text { font: 13px system-ui, sans-serif; fill: #1f2933 }
-.small { font-size: 11px; fill: #5b6875 }
-rect.box { fill: #fff; stroke: #7b8794 }
-rect.hidden { stroke-dasharray: 5 4 }
-rect.bar { fill: #2f6fd0 }
-path { fill: none; stroke: #9aa5b1 }
+.fw-plan text { font: 13px system-ui, sans-serif; fill: #1f2933 }
+.fw-plan .small { font-size: 11px; fill: #5b6875 }
+.fw-plan .box { fill: #fff; stroke: #7b8794 }
+.fw-plan .hidden { stroke-dasharray: 5 4 }
+.fw-plan .bar { fill: #2f6fd0 }
+.fw-plan path { fill: none; stroke: #9aa5b1 }
 @media (prefers-color-scheme: dark) {
-  text { fill: #e6e9ed } .small { fill: #a3adb8 }
-  rect.box { fill: #1c2430; stroke: #7b8794 } rect.bar { fill: #6ea8ff } path { stroke: #5b6875 }
+  .fw-plan text { fill: #e6e9ed } .fw-plan .small { fill: #a3adb8 }
+  .fw-plan .box { fill: #1c2430; stroke: #7b8794 } .fw-plan .bar { fill: #6ea8ff } .fw-plan path { stroke: #5b6875 }
 }
 """
 
@@ -33,7 +33,7 @@ def picture(plan: Plan) -> str:
     height = MARGIN * 2 + max(row for _, row in places.values()) * ROW + BOX_HEIGHT
     naive_cost = plan.naive_cost
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="fw-plan" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" role="img">',
         f"<title>{escape(plan.explain().splitlines()[1])}</title>",
         f"<style>{STYLE}</style>",
@@ -45,6 +45,13 @@ def picture(plan: Plan) -> str:
         parts += _link(places[node.parent], places[node.name], f"{number(plan.reads(node))} ×")
         parts += _box(places[node.name], name, f"cost {number(node.cost)}, {part:.1%} of naive", part, not node.exposed)
     return "\n".join([*parts, "</svg>", ""])
+
+
+def figure(plan: Plan) -> str:
+    """Return the picture with what it shows as text above it, to be put into another page."""
+    first, *others = summary(plan)
+    lines = "".join(f"<br>{escape(line)}" for line in others)
+    return f'<p><b>{escape(first)}</b>{lines}</p><div style="overflow-x:auto">{picture(plan)}</div>'
 
 
 def _places(plan: Plan) -> dict[str | None, tuple[int, float]]:

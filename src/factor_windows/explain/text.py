@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 
 from factor_windows.cost import Cost, SparkCost, share
@@ -11,28 +12,54 @@ from factor_windows.slices import Slices, Tiling
 from factor_windows.window import readable
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a plan's tree."""
+
+    branch: str
+    name: str
+    cost: str
+    part: float
+    """The node's cost, as a share of what the naive plan costs."""
+    note: str
+    hidden: bool = False
+
+    @property
+    def percent(self) -> str:
+        """Return the share as people read it."""
+        return f"{100 * self.part:.1f} %" if self.cost else ""
+
+
 def explain(plan: Plan) -> str:
     """Draw a plan's tree with a line for each node."""
+    lines = tree(plan)
+    widths = [
+        max(map(len, column)) for column in zip(*((w.branch + w.name, w.cost, w.percent) for w in lines), strict=True)
+    ]
+    drawn = [
+        f"{line.branch + line.name:<{widths[0]}}  {line.cost:>{widths[1]}}  {line.percent:>{widths[2]}}  {line.note}"
+        for line in lines
+    ]
+    return "\n".join([*summary(plan), "", *map(str.rstrip, drawn)])
+
+
+def tree(plan: Plan) -> list[Line]:
+    """List the lines of a plan's tree, the raw events first."""
     children: dict[str | None, list[PlanNode]] = {}
     for node in plan.nodes:
         children.setdefault(node.parent, []).append(node)
-    lines = [("raw events", "", "", rate(plan))]
+    lines = [Line("", "raw events", "", 0.0, rate(plan))]
     naive_cost = plan.naive_cost
     waiting = [("", node) for node in reversed(children[None])]
     while waiting:
         indent, node = waiting.pop()
         last = node is children[node.parent][-1]
-        percent = f"{100 * share(node.cost, naive_cost):.1f} %"
-        branch = "└─ " if last else "├─ "
-        lines.append((indent + branch + _name(node), number(node.cost), percent, _reads(plan, node)))
+        branch = indent + ("└─ " if last else "├─ ")
+        part = share(node.cost, naive_cost)
+        lines.append(Line(branch, _name(node), number(node.cost), part, _reads(plan, node), not node.exposed))
         deeper = indent + ("   " if last else "│  ")
         waiting += [(deeper, child) for child in reversed(children.get(node.name, []))]
-    widths = [max(len(line[column]) for line in lines) for column in range(3)]
-    drawn = [
-        f"{tree:<{widths[0]}}  {cost:>{widths[1]}}  {percent:>{widths[2]}}  {note}".rstrip()
-        for tree, cost, percent, note in lines
-    ]
-    return "\n".join([*_summary(plan), "", *drawn])
+    return lines
 
 
 def number(value: Cost) -> str:
@@ -50,7 +77,8 @@ def number(value: Cost) -> str:
     return f"{digits:.2e}"
 
 
-def _summary(plan: Plan) -> list[str]:
+def summary(plan: Plan) -> list[str]:
+    """Say in two or three lines what is asked, what it costs, and how good that is."""
     hidden = sum(not node.exposed for node in plan.nodes)
     added = f", {hidden} hidden node{'s' * (hidden > 1)} added" if hidden else ""
     gain = (
@@ -93,13 +121,25 @@ def _reads(plan: Plan, node: PlanNode) -> str:
     reads = number(plan.reads(node))
     what = f"reads {reads} event{'s' * (reads != '1')}" if node.parent is None else f"reads {reads} × {node.parent}"
     if not node.exposed:
-        return f"{what}, hidden: without it {_signed(saves(plan, node))}"
+        return f"{what}, hidden: without it {signed(saves(plan, node))}"
+    if (saved := rows_saved(plan, node)) is not None:
+        what += f", saves {number(saved)} row{'s' * (saved != 1)}/s"
     lost = next(iter(alternatives(plan, node)), None)
-    return f"{what}; {lost.parent or 'raw events'} {_signed(lost.extra)}" if lost else what
+    return f"{what}; {lost.parent or 'raw events'} {signed(lost.extra)}" if lost else what
 
 
-def _signed(extra: Cost) -> str:
+def signed(extra: Cost) -> str:
+    """Write a difference of costs with its sign."""
     return f"+{number(extra)}" if extra >= 0 else f"-{number(-extra)}"
+
+
+def rows_saved(plan: Plan, node: PlanNode) -> Cost | None:
+    """Count the rows a second that a node need not read because it does not read the events, if their rate is known."""
+    model = plan.cost_model
+    if node.parent is None or not isinstance(model, SparkCost) or model.assumed:
+        return None
+    spared = model.instance_cost(node.window, None) - plan.reads(node)
+    return model.recurrence_count(node.window) * spared * 1_000_000 / model.unit
 
 
 def explain_physical(plan: Plan) -> str:

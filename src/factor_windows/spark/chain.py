@@ -12,6 +12,9 @@ from factor_windows.slices import Slices
 from factor_windows.spark.columns import Types, microseconds, timestamp, types_of
 from factor_windows.spark.fan_out import Columns, FanOut, after_edges, fan_out, looked_up
 
+WINDOW_NAMES = "factor_windows.windows"
+"""Where a result notes, on its `window_id`, the names of its windows."""
+
 
 class Chain:
     """One run of a plan: the names of the hidden columns, and what Spark says about types.
@@ -82,6 +85,8 @@ class Chain:
             every = F.element_at(F.array(*(F.lit(list(several)) for several in names)), F.expr(f"{self.node} + 1"))
             rows = rows.withColumn(self.feed, F.explode(every))
             window_id = F.col(self.feed)
+        noted = {WINDOW_NAMES: list(dict.fromkeys(self.query.window_names))}
+        window_id = window_id.alias("window_id", metadata=noted)
         micros = (self.start, self.end(self.start, self.node))
         window = (window_id, *(F.expr(timestamp(each, self.types.time)) for each in micros))
         values = [

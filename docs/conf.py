@@ -1,0 +1,58 @@
+"""The documentation site, as Sphinx builds it: `make docs`. Needs no network."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from pictures import draw  # noqa: E402
+
+from factor_windows import __version__  # noqa: E402
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+project = "factor-windows"
+release = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+exclude_patterns = ["benchmarks-notes.md"]
+LATER = ("benchmarks", "examples")
+"""Pages that other commands write; as long as they are not there they are left out of the contents."""
+
+myst_heading_anchors = 3
+highlight_language = "text"
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 80
+copybutton_exclude = ".linenos, .gp, .go"
+copybutton_selector = "div:not(.highlight-text) > div.highlight > pre"
+
+html_theme = "furo"
+html_title = f"factor-windows {__version__}"
+html_show_sourcelink = False
+html_copy_source = False
+html_domain_indices = False
+html_show_copyright = False
+
+
+def draw_pictures(app: Sphinx) -> None:
+    """Draw the pictures before any page is read."""
+    draw(HERE)
+
+
+def leave_out_missing(app: Sphinx, page: str, source: list[str]) -> None:
+    """Take pages out of the contents that are not written yet."""
+    if page == "index":
+        missing = {name for name in LATER if not (HERE / f"{name}.md").exists()}
+        source[0] = "\n".join(line for line in source[0].split("\n") if line.strip() not in missing)
+
+
+def setup(app: Sphinx) -> None:
+    """Do both while Sphinx builds the site."""
+    app.connect("builder-inited", draw_pictures)
+    app.connect("source-read", leave_out_missing)

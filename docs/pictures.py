@@ -1,0 +1,33 @@
+"""The pictures of the pages, each drawn by the command that stands above it: `factor-windows explain ... --svg ...`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import chdir, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+from factor_windows.cli import app
+
+PICTURES = "pictures"
+"""The folder beside the pages that the commands write to."""
+CALLS = ("factor-windows ", ".venv/bin/factor-windows ")
+"""How a line begins that calls the command line."""
+
+
+def draw(folder: Path) -> None:
+    """Run the commands of all pages in a folder that draw something."""
+    (folder / PICTURES).mkdir(exist_ok=True)
+    with chdir(folder), redirect_stdout(StringIO()):
+        for page in sorted(folder.glob("*.md")):
+            for arguments in commands(page.read_text(encoding="utf-8")):
+                if any(argument.startswith(f"{PICTURES}/") for argument in arguments):
+                    app(arguments, standalone_mode=False)
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """List the arguments of every line that calls the command line; a backslash continues a line."""
+    for line in text.replace("\\\n", " ").splitlines():
+        if line.startswith(CALLS):
+            yield shlex.split(line, comments=True)[1:]

@@ -1,0 +1,219 @@
+"""A plan as one self-contained page: time line, graphs, costs and SQL. What happens in it is `web/page.js`, bundled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from html import escape
+from importlib.resources import files
+from itertools import count
+from string import Template
+from typing import Any
+
+from factor_windows.cost import Cost, SparkCost, share
+from factor_windows.coverage import stride
+from factor_windows.errors import FactorWindowsError
+from factor_windows.explain.alternatives import alternatives, saves
+from factor_windows.explain.picture import picture
+from factor_windows.explain.text import number, rate, rows_saved, signed, summary
+from factor_windows.plan import Plan, PlanNode
+from factor_windows.slices import Slices, Tiling
+from factor_windows.window import Window, readable
+
+DIALECTS = {"spark": "Spark", "duckdb": "DuckDB", "flink": "Flink"}
+SPAN_RANGES = 3
+"""How many of the longest range the time line is long."""
+TICKS = 8
+"""How many marks of time the time line has at most."""
+STEPS = tuple(
+    times * length
+    for length, several in ((1, (1, 2, 5, 10, 20, 50, 100, 200, 500)), (1_000, (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+                            (1_000_000, (1, 2, 5, 10, 15, 30)), (60_000_000, (1, 2, 5, 10, 15, 30)),
+                            (3_600_000_000, (1, 2, 3, 6, 12)), (86_400_000_000, (1, 2, 7, 14, 28, 56, 91, 182, 364)))
+    for times in several
+)  # fmt: skip
+ZOOM = (
+    '<div class="zoom" hidden><button type="button" data-zoom="in" aria-label="Zoom in">+</button>'
+    '<button type="button" data-zoom="out" aria-label="Zoom out">−</button>'
+    '<button type="button" data-zoom="fit">Fit</button></div>'
+)
+
+
+def page(plan: Plan, *, measured: Mapping[str, float] | None = None) -> str:
+    """Write a plan as a page; `measured` are the seconds of a run: `plan`, and `naive` if that was run too."""
+    assets = files("factor_windows.explain") / "assets"
+    what, gain, *quality = summary(plan)
+    return Template((assets / "page.html").read_text(encoding="utf-8")).substitute(
+        title=escape(what),
+        summary=escape(" ".join([gain + ".", *(line[0].upper() + line[1:] + "." for line in quality)])),
+        css=(assets / "page.css").read_text(encoding="utf-8"),
+        figures="\n".join(f"<li><b>{escape(value)}</b> {escape(label)}</li>" for label, value in _figures(plan)),
+        measured=_measured(plan, measured or {}),
+        zoom=ZOOM,
+        picture=picture(plan),
+        unit=escape(_unit(plan)),
+        rows="\n".join(_rows(plan)),
+        sql="\n".join(_sql(plan)),
+        data=_in_script(json.dumps(_data(plan), ensure_ascii=False)),
+        script=(assets / "page.min.js").read_text(encoding="utf-8").replace("</script", "<\\/script"),
+    )
+
+
+def _in_script(text: str) -> str:
+    """Write JSON so that nothing in it can end the script that holds it."""
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _figures(plan: Plan) -> Iterator[tuple[str, str]]:
+    yield "cheaper, predicted", f"{share(plan.naive_cost, plan.cost):.1f} ×"
+    yield "windows", str(len(plan.query.names))
+    yield "hidden nodes", str(sum(not node.exposed for node in plan.nodes))
+    yield "quality of the search", plan.status.replace("_", " ")
+
+
+def _measured(plan: Plan, measured: Mapping[str, float]) -> str:
+    """Put a run beside what was predicted."""
+    if "plan" not in measured:
+        return ""
+    took = f"The plan ran in {measured['plan']:.2f} s"
+    if "naive" not in measured:
+        return f"<section><h2>Measured</h2><p>{took}.</p></section>"
+    gains = (share(plan.naive_cost, plan.cost), measured["naive"] / measured["plan"])
+    most = max(gains)
+    rows = "".join(
+        f'<tr><td>{label}</td><td>{gain:.1f} ×</td><td><meter min="0" max="{most:.3f}" value="{gain:.3f}" '
+        f'aria-label="{label}: {gain:.1f} times"></meter></td></tr>'
+        for label, gain in zip(("predicted", "measured"), gains, strict=True)
+    )
+    return (
+        f"<section><h2>Predicted and measured</h2><p>{took}, and window by window in {measured['naive']:.2f} s.</p>"
+        f'<table><thead><tr><th scope="col">gain</th><th scope="col">times</th><th scope="col">'
+        f'<span class="off">bar</span></th></tr></thead><tbody>{rows}</tbody></table></section>'
+    )
+
+
+def _unit(plan: Plan) -> str:
+    if isinstance(plan.cost_model, SparkCost):
+        return f"Costs are updates of one event for one instance, for every {readable(plan.cost_model.unit)} of time."
+    return "Costs are what all instances within one period read."
+
+
+def _rows(plan: Plan) -> Iterator[str]:
+    for node in plan.nodes:
+        part = share(node.cost, plan.naive_cost)
+        css = "" if node.exposed else ' class="hidden"'
+        meter = f'<meter min="0" max="1" value="{min(1.0, part):.4f}" aria-label="{part:.1%} of naive"></meter>'
+        yield (
+            f"<tr><td{css}>{escape(_label(node))}</td><td>{escape(_reads(plan, node))}</td>"
+            f"<td>{number(node.cost)}</td><td>{part:.1%}</td><td>{meter}</td></tr>"
+        )
+    total = share(plan.cost, plan.naive_cost)
+    yield f'<tr class="sum"><td>all</td><td></td><td>{number(plan.cost)}</td><td>{total:.1%}</td><td></td></tr>'
+    yield f"<tr><td>naive</td><td></td><td>{number(plan.naive_cost)}</td><td>100.0%</td><td></td></tr>"
+
+
+def _sql(plan: Plan) -> Iterator[str]:
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import SqlLexer
+
+    opened = " open"
+    for dialect, name in DIALECTS.items():
+        try:
+            text = plan.sql(dialect=dialect)
+        except FactorWindowsError as problem:
+            yield f"<p>Not as SQL for {name}: {escape(str(problem))}.</p>"
+            continue
+        coloured = highlight(text, SqlLexer(), HtmlFormatter(nowrap=True))
+        yield (
+            f"<details{opened}><summary>{name}</summary>"
+            f'<button class="copy" type="button" data-of="sql-{dialect}" hidden>Copy</button>'
+            f'<pre tabindex="0" role="region" aria-label="SQL for {name}"><code id="sql-{dialect}">{coloured}</code>'
+            "</pre></details>"
+        )
+        opened = ""
+
+
+def _data(plan: Plan) -> dict[str, Any]:
+    """Return what the page draws."""
+    ids = {node.name: f"n{place}" for place, node in zip(count(), plan.nodes, strict=False)}
+    longest = max(node.window.range for node in plan.nodes)
+    span = SPAN_RANGES * longest
+    step = next((step for step in STEPS if span / step <= TICKS), STEPS[-1])
+    return {
+        "rate": rate(plan),
+        "span": span,
+        "ticks": [{"at": at, "label": readable(at) if at else "0"} for at in range(0, span + 1, step)][: TICKS + 1],
+        "nodes": [
+            {
+                "id": ids[node.name],
+                "label": _label(node),
+                "kind": node.kind,
+                "exposed": node.exposed,
+                "parent": ids[node.parent] if node.parent is not None else None,
+                "reads": number(plan.reads(node)),
+                "reads_number": float(plan.reads(node)) if plan.reads(node) < 10**15 else 0,
+                "cost": number(node.cost),
+                "part": share(node.cost, plan.naive_cost),
+                "raw_reads": number(plan.cost_model.instance_cost(node.window, None)),
+                "raw_cost": number(plan.cost_model.of(node.window, None)),
+                "raw_part": share(plan.cost_model.of(node.window, None), plan.naive_cost),
+                "alternatives": [
+                    {"parent": ids[other.parent] if other.parent is not None else None}
+                    for other in alternatives(plan, node)
+                ],
+                "facts": [[term, value] for term, value in facts(plan, node)],
+                **_lengths(node.window),
+            }
+            for node in plan.nodes
+        ],
+    }
+
+
+def _lengths(tiling: Tiling) -> dict[str, Any]:
+    if isinstance(tiling, Slices):
+        return {"edges": [{"step": step, "offset": offset} for step, offset in tiling.edges]}
+    return {"range": tiling.range, "slide": tiling.slide, "offset": tiling.offset, "stride": stride(tiling)}
+
+
+def facts(plan: Plan, node: PlanNode) -> Iterator[tuple[str, str]]:
+    """List what there is to know about a node, as terms and what they say."""
+    yield (
+        "shown as" if node.exposed else "hidden",
+        ", ".join(node.shown_as) or "added because it saves more than it costs",
+    )
+    if isinstance(node.window, Window):
+        yield "instances", f"{readable(node.window.range)} long, every {readable(node.window.slide)}"
+    yield "reads", _reads(plan, node)
+    yield "cost", f"{number(node.cost)}, {share(node.cost, plan.naive_cost):.1%} of naive"
+    yield "formula", _formula(plan, node)
+    model = plan.cost_model
+    if isinstance(model, SparkCost):
+        yield "rows it gives", f"{number(model.rows(node.window) * 1_000_000 / model.unit)} a second"
+    if (saved := rows_saved(plan, node)) is not None:
+        yield "rows it saves", f"{number(saved)} a second, against reading the raw events"
+    if not node.exposed:
+        yield "without it", f"the plan would cost {signed(saves(plan, node))}"
+    others = [f"{other.parent or 'raw events'} {signed(other.extra)}" for other in alternatives(plan, node)[:3]]
+    if others:
+        yield "instead it could read", "; ".join(others)
+
+
+def _formula(plan: Plan, node: PlanNode) -> str:
+    """Write a node's cost as the product that it is."""
+    model = plan.cost_model
+    above: Tiling | None = next((other.window for other in plan.nodes if other.name == node.parent), None)
+    factors: list[tuple[Cost, str]] = [(model.recurrence_count(node.window), "instances"), (plan.reads(node), "reads")]
+    if model.weight(above) != 1:
+        factors.append((model.weight(above), "for each"))
+    product = " × ".join(f"{number(value)} {unit}" for value, unit in factors)
+    extra = model.overhead(node.window, above)
+    return f"{product}{f' + {number(extra)} for moving rows' if extra else ''} = {number(node.cost)}"
+
+
+def _label(node: PlanNode) -> str:
+    return ", ".join(node.shown_as) if node.exposed else f"({node.name})"
+
+
+def _reads(plan: Plan, node: PlanNode) -> str:
+    return f"{number(plan.reads(node))} × {node.parent}" if node.parent else f"{number(plan.reads(node))} events"
