@@ -6,21 +6,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-
-from pictures import draw  # noqa: E402
-
-from factor_windows import __version__  # noqa: E402
+from factor_windows import __version__
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
 project = "factor-windows"
 release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "pictures"]
 exclude_patterns = ["benchmarks-notes.md"]
-LATER = ("benchmarks", "examples")
+LATER = ("benchmarks",)
 """Pages that other commands write; as long as they are not there they are left out of the contents."""
 
 myst_heading_anchors = 3
@@ -40,11 +38,6 @@ html_domain_indices = False
 html_show_copyright = False
 
 
-def draw_pictures(app: Sphinx) -> None:
-    """Draw the pictures before any page is read."""
-    draw(HERE)
-
-
 def leave_out_missing(app: Sphinx, page: str, source: list[str]) -> None:
     """Take pages out of the contents that are not written yet."""
     if page == "index":
@@ -53,6 +46,5 @@ def leave_out_missing(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Do both while Sphinx builds the site."""
-    app.connect("builder-inited", draw_pictures)
+    """Have Sphinx call what is defined here."""
     app.connect("source-read", leave_out_missing)

@@ -1,4 +1,7 @@
-"""The pictures of the pages, each drawn by the command that stands above it: `factor-windows explain ... --svg ...`."""
+"""The pictures of the pages, each drawn by the command that stands above it: `factor-windows explain ... --svg ...`.
+
+An extension of Sphinx, so that they are drawn before the pages are read.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,12 @@ from collections.abc import Iterator
 from contextlib import chdir, redirect_stdout
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from factor_windows.cli import app
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 PICTURES = "pictures"
 """The folder beside the pages that the commands write to."""
@@ -31,3 +38,9 @@ def commands(text: str) -> Iterator[list[str]]:
     for line in text.replace("\\\n", " ").splitlines():
         if line.startswith(CALLS):
             yield shlex.split(line, comments=True)[1:]
+
+
+def setup(sphinx: Sphinx) -> dict[str, bool]:
+    """Have Sphinx draw the pictures."""
+    sphinx.connect("builder-inited", lambda sphinx: draw(Path(sphinx.confdir)))
+    return {"parallel_read_safe": True}

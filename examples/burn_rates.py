@@ -1,7 +1,7 @@
 """Burn rates: how fast a service uses up its error budget, over 5 minutes to 3 days, and whom to wake for it.
 
 For those who promise 99.9 % of good answers and alert on several windows at once: the long one says that it matters,
-the short one that it still goes on. Prints which alerts fire, and from when until when.
+the short one that it still goes on. Prints which alerts fire on the fourth day, when all windows are full.
 """
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +20,7 @@ RULES = [
 
 
 def requests(spark: SparkSession) -> DataFrame:
-    """Make four days of requests: an outage of checkout on the fourth, and search a little worse from the third on."""
+    """Make four days of requests; on the fourth, checkout has an outage, and search gets a little worse."""
     return (
         spark.range(4 * 86_400 * 2)
         .selectExpr(
@@ -33,7 +33,7 @@ def requests(spark: SparkSession) -> DataFrame:
             "service",
             """luck < CASE
                 WHEN service = 'checkout' AND ts BETWEEN '2024-01-04 14:00:00' AND '2024-01-04 14:29:59' THEN 0.1
-                WHEN service = 'search' AND ts >= '2024-01-03 00:00:00' THEN 0.0025
+                WHEN service = 'search' AND ts >= '2024-01-04 06:00:00' THEN 0.005
                 ELSE 0.0004
             END AS failed""",
         )
@@ -60,8 +60,8 @@ def main(spark: SparkSession) -> None:
         )
         for what, long, short, times in RULES
     ]
-    known = burns.where("window_end <= '2024-01-05 00:00:00'")
-    alerts = known.select("service", "window_end", F.explode(F.array_compact(F.array(*fired))).alias("alert"))
+    fourth_day = burns.where("window_end > '2024-01-04 00:00:00' AND window_end <= '2024-01-05 00:00:00'")
+    alerts = fourth_day.select("service", "window_end", F.explode(F.array_compact(F.array(*fired))).alias("alert"))
     spans = alerts.groupBy("service", "alert").agg(
         F.expr("min(window_end) AS `from`"), F.expr("max(window_end) AS until")
     )

@@ -1,5 +1,6 @@
 """The command line, run as a person runs it."""
 
+import io
 import json
 import subprocess
 import sys
@@ -112,7 +113,7 @@ def test_the_demo_runs_and_checks_its_own_results(tmp_path):
     done = run("demo", "--events", "20000", "--output", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("rows are equal") == 2
-    assert (tmp_path / "plan.svg").exists()
+    assert (tmp_path / "plan.html").exists()
     assert (tmp_path / "result.parquet").exists()
 
 
@@ -120,3 +121,31 @@ def test_explain_says_how_a_plan_runs_on_spark():
     done = run("explain", "-w", "20m", "-w", "30m", "--physical")
     assert "2 levels" in done.stdout
     assert "20 minutes from 10 minutes" in done.stdout
+
+
+def test_explain_writes_a_page(tmp_path):
+    done = run(*PAPER, "--html", str(tmp_path / "plan.html"))
+    assert done.returncode == 0
+    page = (tmp_path / "plan.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "http://" not in page.replace("http://www.w3.org/", "")
+    done = run(*PAPER, "--html", str(tmp_path / "no" / "plan.html"))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_a_terminal_gets_bars_and_a_program_plain_text():
+    from rich.console import Console
+
+    import factor_windows as fw
+    from factor_windows.explain.terminal import show
+
+    windows = [fw.tumbling("20m"), fw.tumbling("30m"), fw.tumbling("40m", name="[red]mine[/red]")]
+    plan = fw.optimize(fw.Query(time="ts", windows=windows, aggregates=["min(t)"]), cost="paper", unit="1m")
+    seen = {}
+    for terminal in (True, False):
+        console = Console(force_terminal=terminal, width=160, record=True, file=io.StringIO(), highlight=False)
+        show(plan, console)
+        seen[terminal] = console.export_text(styles=False)
+    assert "█" in seen[True]
+    assert "[red]mine[/red]" in seen[True]
+    assert seen[False].strip() == plan.explain()

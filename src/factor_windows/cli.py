@@ -279,7 +279,7 @@ def run(
 
 @app.command()
 def demo(
-    output: Annotated[Path, typer.Option(help="Where the result and the picture go.")] = Path("demo-output"),
+    output: Annotated[Path, typer.Option(help="Where the result and the page go.")] = Path("demo-output"),
     events: Annotated[int, typer.Option(min=1, help="How many readings to make.")] = 2_000_000,
     stream: Annotated[bool, typer.Option("--stream", help="Watch a stream instead: a live table of windows.")] = False,
     seconds: Annotated[int, typer.Option(min=1, help="How long to watch the stream.")] = 60,
@@ -351,11 +351,7 @@ def _show(plan: Plan, *, physical: bool, streaming: bool) -> None:
     from factor_windows.explain.terminal import show
     from factor_windows.explain.text import explain_physical, explain_streaming
 
-    console = Console(highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        print(plan.explain(physical=physical, streaming=streaming))
-        return
-    show(plan, console)
+    show(plan, Console(highlight=False, soft_wrap=True))
     for wanted, further in ((physical, explain_physical), (streaming, explain_streaming)):
         if wanted:
             print(f"\n{further(plan)}")

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from factor_windows.bench.workloads import devices
-from factor_windows.explain.picture import picture
+from factor_windows.explain.terminal import show
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search import optimize
@@ -26,7 +26,7 @@ QUERIES = {
 
 
 def run(spark: SparkSession, output: Path, *, events: int = EVENTS) -> None:
-    """Plan two queries, run each both ways, compare the results row by row, and leave one as Parquet and a picture."""
+    """Plan two queries, run each both ways, compare the results row by row, and leave one as Parquet and a page."""
     console = Console(highlight=False, soft_wrap=True)
     output.mkdir(parents=True, exist_ok=True)
     with Progress(
@@ -45,7 +45,9 @@ def run(spark: SparkSession, output: Path, *, events: int = EVENTS) -> None:
                 aggregates=["min(v) AS coldest", "avg(v) AS mean"],
             )
             plan = optimize(query, rate=10, unit="1 second", keys=20)
-            console.print(f"{title}\n\n{plan.explain()}\n")
+            console.print(f"{title}\n")
+            show(plan, console)
+            console.print()
             progress.update(task, description="running it window by window")
             naively = _seconds(naive(query, readings))
             progress.advance(task)
@@ -60,8 +62,11 @@ def run(spark: SparkSession, output: Path, *, events: int = EVENTS) -> None:
                 f"all {rows:,} rows are equal\n"
             )
             plan.run(readings).write.mode("overwrite").parquet(str(output / "result.parquet"))
-            (output / "plan.svg").write_text(picture(plan), encoding="utf-8")
-    console.print(f"the last result is in {output / 'result.parquet'}, a picture of its plan in {output / 'plan.svg'}")
+            page = plan.to_html(measured={"naive": naively, "plan": planned})
+            (output / "plan.html").write_text(page, encoding="utf-8")
+    console.print(
+        f"the last result is in {output / 'result.parquet'}, a page that explains it in {output / 'plan.html'}"
+    )
 
 
 def _seconds(frame: DataFrame) -> float:

@@ -48,7 +48,7 @@ WORTH_AN_OPERATOR = 1.7
 MOST_LEVELS = 6
 """How many depths of a tree are tried as levels in all combinations; deeper trees are cut."""
 CROWD = 2 * 65_536
-"""From how many groups in all on events are taken to meet more than Spark's quick hash tables of 65,536 groups hold."""
+"""How many groups Spark's quick hash tables, of 65,536 each, are taken to hold; updates of others take longer."""
 SPARSE = 0.5
 """From how many rows per event on a first level shrinks nothing, and events are brought together instead."""
 
@@ -253,7 +253,7 @@ def counts_of(physical: Physical, plan: Plan, cost: SparkCost) -> dict[str, floa
             counts["edge"] += (len(feed.edges) - 1) * read
     emitted = [sum(rows[position] for position in level.nodes) for level in levels]
     if together != "events" and CROWD < emitted[0] * cost.units < inf:
-        counts["crowded"] = counts["update"]
+        counts["crowded"] = counts["update"] * (1 - CROWD / (emitted[0] * cost.units))
     moves = min(len(levels), 2)
     return counts | {
         "stage": ((1 if together == "events" else moves) + 1) / cost.units,

@@ -18,21 +18,21 @@ class Prices:
     2.0
     """
 
-    scan: float = 156.0
+    scan: float = 55.0
     """Reading one event."""
-    update: float = 30.0
+    update: float = 23.0
     """Giving one event to one instance: fanning it out, and updating a hash table."""
-    merge: float = 81.0
+    merge: float = 52.0
     """The same for one row of partial results."""
-    crowded: float = 55.0
+    crowded: float = 40.0
     """How much more an update takes where groups are too many for Spark's quick hash table."""
-    shuffle: float = 970.0
+    shuffle: float = 1_080.0
     """Moving one row to where its group is."""
-    group: float = 200.0
+    group: float = 34.0
     """Emitting one row from an aggregation that moves nothing."""
-    edge: float = 18.0
+    edge: float = 3.0
     """Looking at one more progression of edges to find the slice of a row."""
-    stage: float = 181_000_000.0
+    stage: float = 168_000_000.0
     """Planning and starting one step, whatever its size."""
 
     def __post_init__(self) -> None:

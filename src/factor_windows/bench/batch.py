@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from time import perf_counter
@@ -22,8 +23,8 @@ from factor_windows.bench.results import Result
 from factor_windows.bench.timing import rounds
 from factor_windows.bench.workloads import stream
 from factor_windows.expressions import quoted
+from factor_windows.levels import RAW, compile_levels
 from factor_windows.plan import Plan
-from factor_windows.prices import Prices
 from factor_windows.query import Query
 from factor_windows.search import SEARCHES, optimize
 from factor_windows.spark.compare import TOLERANCE
@@ -78,14 +79,17 @@ def measure(spark: SparkSession, case: Case, folders: Folders, *, repeats: int, 
             run()
     folder = folders.of(case.stream, case.events)
     contenders = _contenders(spark, case, plans, folder)
+    alike = {name: [other for other in plans if way(plans[other]) == way(plan)] for name, plan in plans.items()}
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     answers: dict[str, Row | None] = {}
     shuffled = {}
     before = _shuffled(spark)
     for name, took, answer in rounds(contenders, repeats=repeats, random=random, enough=ENOUGH):
-        seconds[name].append(took)
         answers[name] = answer
         shuffled[name] = -before + (before := _shuffled(spark))
+        # Plans that run the same way share their runs: what is different between them is noise.
+        for other in alike.get(name, [name]):
+            seconds[other].append(took)
     wrong = [name for name in plans if not same(answers[name], answers["naive"])]
     if any(name in PEERS for name in contenders):
         # The plan's rows are known to be the naive query's, and sooner there.
@@ -97,7 +101,7 @@ def measure(spark: SparkSession, case: Case, folders: Folders, *, repeats: int, 
         case,
         seconds,
         rows=rows["rows"] if rows is not None else 0,
-        predicted={name: _predicted(plan, case.events) for name, plan in plans.items()},
+        counts={name: counted(plan, case.events) for name, plan in plans.items()} | {"naive": naive_counts(case)},
         planning={name: round(took, 5) for name, took in planning.items()},
         shuffled={name: taken for name, taken in shuffled.items() if name not in PEERS},
         wrong=tuple(wrong),
@@ -148,8 +152,22 @@ def same(one: Row | None, other: Row | None) -> bool:
     return exact and all(math.isclose(a, b, rel_tol=TOLERANCE) for a, b in zip(one[2:], other[2:], strict=True))
 
 
-def _predicted(plan: Plan, events: int) -> float:
-    return round(Prices().total(counted(plan, events)) / 1e9, 5)
+def naive_counts(case: Case) -> dict[str, float]:
+    """Count what the naive query does: what each window does by itself, all in all."""
+    total: Counter[str] = Counter()
+    for window in case.windows:
+        alone = replace(case.query, windows=(window,))
+        plan = optimize(alone, search="none", statistics=Known.of(case.stream, case.events))
+        total.update(counted(plan, case.events))
+    return dict(total)
+
+
+def way(plan: Plan) -> str:
+    """Describe how a plan runs, whatever the search that found it, and whatever nodes it leaves out."""
+    physical = compile_levels(plan)
+    label = {place: node.window.label for place, node in enumerate(plan.nodes)} | {RAW: "raw"}
+    levels = [sorted((label[feed.source], label[feed.target]) for feed in level.feeds) for level in physical.levels]
+    return f"{levels} {physical.together} {physical.chunk}"
 
 
 def _shuffled(spark: SparkSession) -> int:

@@ -20,8 +20,10 @@ from factor_windows.query import Query
 from factor_windows.search import optimize
 from factor_windows.window import Window, hopping, tumbling
 
-EVENTS = 1_500_000
-REPEATS = 2
+EVENTS = 2_000_000
+MANY = 6_000_000
+"""Events where what is to be measured is little for each of them."""
+REPEATS = 3
 RATE = 100
 """Events per second in the measured streams."""
 
@@ -76,6 +78,7 @@ class _Case:
 CASES = (
     _Case("one window", _seconds(60), "none"),
     _Case("one window, few events", _seconds(60), "none", events=EVENTS // 10),
+    _Case("one window, many events", _seconds(60), "none", events=MANY),
     _Case("four windows from events", _seconds(30, 40, 50, 70), "none"),
     _Case("ten copies of each event", _seconds(100, slide=10), "none"),
     _Case("many groups", _seconds(30, slide=2), "none"),
@@ -84,8 +87,14 @@ CASES = (
     _Case("short panes, many updates", _seconds(30, slide=1), "factor"),
     _Case("longer panes, many updates", _seconds(150, slide=5), "factor"),
     _Case("a ladder", _seconds(720, slide=1)),
-    _Case("three progressions", _seconds(15, 17, 19)),
-    _Case("eight progressions", _seconds(23, 29, 31, 37, 41, 43, 47, 53)),
+    _Case("three progressions", _seconds(15, 17, 19), "slicing"),
+    _Case("eight progressions", _seconds(23, 29, 31, 37, 41, 43, 47, 53), "slicing", events=MANY),
+    _Case(
+        "thirteen progressions",
+        _seconds(61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113),
+        "slicing",
+        events=MANY,
+    ),
     _Case("many keys, one window", _seconds(60), "none", keys=20_000),
     _Case("many keys, long windows", _seconds(2_000, 3_000), "none", keys=20_000),
     _Case("many keys, eight windows", _seconds(*range(400, 1_200, 100)), "none", keys=20_000),

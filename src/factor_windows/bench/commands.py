@@ -31,6 +31,9 @@ def bench(
     results: ResultsOption = RESULTS,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the results that are there, and begin anew.")] = False,
     data: Annotated[Path | None, typer.Option(help="The folder with the real data; FACTOR_WINDOWS_DATA.")] = None,
+    flink: Annotated[
+        Path | None, typer.Option(help="The Python of an environment that has apache-flink, to run Flink too.")
+    ] = None,
     list_only: Annotated[bool, typer.Option("--list", help="Only list the cases.")] = False,
 ) -> None:
     """Measure the whole evaluation of the paper on Spark, resuming where an earlier call stopped."""
@@ -39,7 +42,7 @@ def bench(
     from factor_windows.bench.results import Store
     from factor_windows.bench.run import Evaluation, Options, data_folder, run
 
-    options = Options(quick, tuple(only or ()), sets, events, repeats, seed, data_folder(data))
+    options = Options(quick, tuple(only or ()), sets, events, repeats, seed, data_folder(data), flink)
     if list_only:
         for job in Evaluation(options, Path()).jobs():
             print(job.name)

@@ -102,14 +102,14 @@ def cases(*, quick: bool = False, sets: int | None = None, events: int | None = 
         yield from _growth(small, GROWTH[:4])
         yield from list(_peers(small))[:2]
         return
-    yield from _tables(("synthetic",), small, SIZES, sets or 1)
-    yield from _tables(("dense", "devices", "factory"), small, (5, 10), sets or 1)
-    yield from _tables(("plugs",), PLUGS, (5, 10), sets or 1)
-    yield from _functions(small, sets or 1)
-    yield from _growth(small, GROWTH)
-    yield from _extremes(small)
     yield from _tables(("dense", "devices"), large, SIZES, sets or 1)
     yield from _peers(large)
+    yield from _tables(("plugs",), PLUGS, (5, 10), sets or 1)
+    yield from _growth(small, GROWTH)
+    yield from _extremes(small)
+    yield from _functions(small, sets or 1)
+    yield from _tables(("synthetic",), small, SIZES, sets or 1)
+    yield from _tables(("dense", "devices", "factory"), small, (5, 10), sets or 1)
     yield from _choices(events or 2_000_000)
 
 
@@ -185,3 +185,9 @@ def _choices(events: int) -> Iterator[Case]:
     streams = {"devices": 1.0, "hundreds of keys": 1.0, "synthetic": 0.1, "thousands of keys": 0.3}
     for (stream, share), (setup, windows) in product(streams.items(), kinds.items()):
         yield Case("choices", stream, round(events * share), setup, windows, function="sum", contenders=who)
+
+
+def flink_cases(events: int = 1_000_000) -> Iterator[Case]:
+    """What is run on Flink, if an interpreter that has it is named."""
+    for setup, windows in (("ten tumbling", TEN_TUMBLING), ("ten hopping", TEN_HOPPING)):
+        yield Case("flink", "devices", events, setup, windows, contenders=("flink", "flink rewritten"))

@@ -138,7 +138,7 @@ def predict(gap: Gap, *, sets: int = SETS) -> Result:
     made = [GENERATORS[gap.letter](gap.size, tumbling=gap.is_tumbling, seed=seed) for seed in range(sets)]
     queries = [Query(time="ts", windows=windows, aggregates=[function]) for windows in made]
     gains = {way: round(mean(_gain(query, gap.rate, options) for query in queries), 3) for way, options in WAYS.items()}
-    return Result(gap.name, "gaps", "", 0, gap.setup, gap.rate, function, gap.size, {}, predicted=gains)
+    return Result(gap.name, "gaps", "", 0, gap.setup, gap.rate, function, gap.size, {}, gains=gains)
 
 
 def _gain(query: Query, rate: int, way: dict[str, str | bool]) -> float:

@@ -55,7 +55,8 @@ def draw(results: Sequence[Result], folder: Path) -> dict[str, str]:
     captions: dict[str, str] = {}
     tables = [each for each in results if each.experiment == "tables"]
     figures: list[tuple[str, str, Callable[[Sequence[Result]], Any], Sequence[Result]]] = [
-        ("correlation", "What hidden windows gain: predicted and observed", _correlation, tables),
+        ("correlation", "What hidden windows gain: predicted and observed", _correlation,
+         [each for each in tables if each.events >= 5_000_000] or tables),
         ("planning", "Planning time: mean and standard deviation of ten window sets", _planning,
          [each for each in results if each.experiment == "planning" and each.windows <= 20]),
         ("growth", "Time for 1 to 100 windows", _growth, chosen(results, experiment="growth")),
@@ -78,10 +79,10 @@ def draw(results: Sequence[Result], folder: Path) -> dict[str, str]:
 
 def _correlation(results: Sequence[Result]) -> Any:
     figure, axes = pyplot.subplots(2, 2, figsize=(9, 7), layout="constrained")
-    every = speedups(results, "factor", "best")
+    every = speedups(results, "coverage", "factor", "best")
     for panel, chart in zip(axes.flat, CHARTS, strict=True):
         for search in ("factor", "best"):
-            own = speedups(results, search)[chart]
+            own = speedups(results, "coverage", search)[chart]
             panel.scatter(
                 [predicted for predicted, _ in own],
                 [observed for _, observed in own],

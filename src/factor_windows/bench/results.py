@@ -14,6 +14,7 @@ from typing import Any
 
 from factor_windows.bench.experiments import Case
 from factor_windows.errors import OptionError
+from factor_windows.prices import Prices
 
 PACKAGES = ("factor-windows", "pyspark", "duckdb", "polars", "sqlglot", "scipy")
 
@@ -33,8 +34,10 @@ class Result:
     seconds: Mapping[str, list[float]]
     rows: int = 0
     """How many rows the result has."""
-    predicted: Mapping[str, float] = field(default_factory=dict)
-    """What plans should take in seconds, by the shipped prices."""
+    counts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """What each plan does, by the names of the prices."""
+    gains: Mapping[str, float] = field(default_factory=dict)
+    """Predicted gains over naive by the paper's costs, where nothing is run."""
     planning: Mapping[str, float] = field(default_factory=dict)
     shuffled: Mapping[str, int] = field(default_factory=dict)
     """Bytes that one run shuffles."""
@@ -58,6 +61,11 @@ class Result:
             seconds={name: [round(each, 4) for each in taken] for name, taken in seconds.items()},
             **facts,
         )
+
+    @property
+    def predicted(self) -> dict[str, float]:
+        """Return what plans should take in seconds, by the shipped prices."""
+        return {name: Prices().total(counts) / 1e9 for name, counts in self.counts.items()}
 
     def typical(self, contender: str) -> float:
         """Return the median of a contender's times."""

@@ -45,6 +45,8 @@ class Options:
     repeats: int = 2
     seed: int = 7
     data: Path | None = None
+    flink: Path | None = None
+    """The interpreter of an environment that has PyFlink."""
 
     def wants(self, name: str) -> bool:
         """Say whether a case is to be measured."""
@@ -93,8 +95,8 @@ class Evaluation:
         from factor_windows.bench import streaming
 
         options = self.options
-        for case in planning.cases(quick=options.quick):
-            yield Job(case.name, partial(planning.measure, case), 3.0)
+        for planned in planning.cases(quick=options.quick):
+            yield Job(planned.name, partial(planning.measure, planned), 3.0)
         for gap in planning.gaps():
             yield Job(gap.name, partial(planning.predict, gap), 3.0)
         for batch in experiments.cases(quick=options.quick, sets=options.sets, events=options.events):
@@ -102,6 +104,15 @@ class Evaluation:
             yield Job(batch.name, partial(self._batch, batch), weight)
         for stream in () if options.quick else streaming.cases():
             yield Job(stream.name, partial(self._stream, stream), 60.0)
+
+        if options.flink is not None:
+            for case in experiments.flink_cases():
+                yield Job(case.name, partial(self._flink, case, options.flink), 60.0)
+
+    def _flink(self, case: experiments.Case, python: Path) -> Result:
+        from factor_windows.bench.flink import measure
+
+        return measure(self.spark, case, python)
 
     def _batch(self, case: experiments.Case) -> Result:
         from factor_windows.bench.batch import measure
@@ -160,7 +171,7 @@ def _measured(jobs: list[Job], store: Store, console: Console) -> Iterator[Resul
 def line(result: Result) -> str:
     """Say in one line what a case took."""
     if not result.seconds:
-        gains = ", ".join(f"{name} {gain:.1f}" for name, gain in result.predicted.items())
+        gains = ", ".join(f"{name} {gain:.1f}" for name, gain in result.gains.items())
         return f"{result.name}: predicted gains {gains}"
     if "naive" not in result.seconds:
         took = ", ".join(f"{name} {1000 * result.typical(name):.1f} ms" for name in result.seconds)

@@ -108,14 +108,14 @@ def chart_of(result: Result) -> str:
     return f"{letter}-{kind}"
 
 
-def speedups(results: Iterable[Result], *searches: str) -> dict[str, list[tuple[float, float]]]:
-    """List predicted and observed gains of searches over `coverage`, for each of the four charts."""
+def speedups(results: Iterable[Result], over: str, *searches: str) -> dict[str, list[tuple[float, float]]]:
+    """List predicted and observed gains of searches over a contender, for each of the four charts."""
     points: dict[str, list[tuple[float, float]]] = {chart: [] for chart in CHARTS}
     for result in results:
+        predicted = result.predicted
         for search in searches:
-            if {search, "coverage"} <= result.seconds.keys():
-                predicted = result.predicted["coverage"] / result.predicted[search]
-                points[chart_of(result)].append((predicted, result.boost(search, "coverage")))
+            if {search, over} <= result.seconds.keys() & predicted.keys():
+                points[chart_of(result)].append((predicted[over] / predicted[search], result.boost(search, over)))
     return points
 
 
@@ -145,7 +145,7 @@ def regrets(results: Iterable[Result]) -> list[tuple[float, Result]]:
     """List, worst first, how many times as long `best` took as the fastest contender on Spark."""
     found = []
     for result in results:
-        plans = [name for name in (*result.predicted, "naive") if name in result.seconds and name != "best"]
+        plans = [name for name in result.counts if name in result.seconds and name != "best"]
         if "best" in result.seconds and plans:
             found.append((result.typical("best") / min(map(result.typical, plans)), result))
     return sorted(found, key=lambda pair: -pair[0])
@@ -163,6 +163,17 @@ def time_table(results: Sequence[Result], first: str, label: Callable[[Result], 
         for each in results
     ]
     return markdown([first, *(f"{name}, s" for name in names), "naive / best"], rows)
+
+
+def flink_table(results: Sequence[Result]) -> str:
+    """List what Flink takes for both queries."""
+    names = ("flink", "flink rewritten")
+    rows = [
+        [each.setup, *(f"{each.typical(name):.2f}" for name in names), f"{each.boost(names[1], names[0]):.1f}"]
+        for each in results
+        if set(names) <= each.seconds.keys()
+    ]
+    return markdown(["windows", *(f"{name}, s" for name in names), "gain"], rows)
 
 
 def planning_table(results: Sequence[Result]) -> str:
@@ -192,8 +203,8 @@ def state_table(results: Sequence[Result]) -> str:
 
 def gap_table(results: Sequence[Result]) -> str:
     """List predicted gains over naive by the paper's costs."""
-    ways = list(results[0].predicted)
-    rows = [[each.setup, str(each.number), *(f"{each.predicted[way]:.1f}" for way in ways)] for each in results]
+    ways = list(results[0].gains)
+    rows = [[each.setup, str(each.number), *(f"{each.gains[way]:.1f}" for way in ways)] for each in results]
     return markdown(["set-up", "events per unit", *ways], rows)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from factor_windows.bench.experiments import STREAMS
+from factor_windows.bench.experiments import PLUGS, STREAMS
 from factor_windows.errors import OptionError
 
 EPOCH = 1_700_000_000_000_000
@@ -24,7 +24,8 @@ def stream(spark: SparkSession, name: str, events: int, *, data: Path | None = N
         raise OptionError(f"stream {name!r} is unknown; there are {', '.join(STREAMS)}")
     rate, keys = STREAMS[name].rate, STREAMS[name].keys
     if name == "plugs":
-        return plugs(spark, data).limit(events)
+        readings = plugs(spark, data)
+        return readings if events >= PLUGS else readings.limit(events)
     if name == "factory":
         sample = data / SAMPLE if data else None
         return factory(spark, events, sample=sample if sample and sample.exists() else None, seed=seed)
@@ -37,7 +38,8 @@ def plugs(spark: SparkSession, data: Path | None) -> DataFrame:
     """Read the real smart plugs: two days of 45 devices (tracebase, ODbL 1.0)."""
     if data is None or not (data / READINGS).exists():
         raise OptionError(f"the real readings, {READINGS}, are not there; --data or FACTOR_WINDOWS_DATA says where")
-    return spark.read.parquet(str(data / READINGS))
+    # One small file would be read by one core.
+    return spark.read.parquet(str(data / READINGS)).repartitionByRange("ts").sortWithinPartitions("ts")
 
 
 def constant_pace(spark: SparkSession, events: int, *, rate: float = 1.0, seed: int = 7) -> DataFrame:

@@ -15,7 +15,10 @@ EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def show(plan: Plan, console: Console) -> None:
-    """Print a plan's summary and tree."""
+    """Print a plan's summary and tree; plain text, if the output is no terminal."""
+    if not console.is_terminal:
+        console.print(Text(plan.explain()))
+        return
     first, gain, *quality = summary(plan)
     console.print(Text(first, style="bold"))
     console.print(Text(gain, style="green" if plan.cost < plan.naive_cost else "yellow"))

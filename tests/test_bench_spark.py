@@ -1,0 +1,69 @@
+"""Cases of the evaluation on Spark: small ones, checked as the large ones are."""
+
+from random import Random
+
+import pytest
+
+from factor_windows import OptionError, hopping, tumbling
+from factor_windows.bench.batch import Folders, fingerprint, measure, same
+from factor_windows.bench.experiments import ALONE, PEERS, WITH_SLICING, Case
+from factor_windows.bench.workloads import stream
+from factor_windows.plan import Plan
+
+WINDOWS = (tumbling("20s"), tumbling("30s"), hopping("40s", "10s"))
+
+
+@pytest.fixture
+def folders(spark, tmp_path):
+    return Folders(spark, tmp_path, None)
+
+
+def test_a_case_is_timed_and_checked_for_every_contender(spark, folders):
+    case = Case("tables", "devices", 5_000, "some", WINDOWS, function="sum", contenders=WITH_SLICING)
+    measured = measure(spark, case, folders, repeats=2, random=Random(7))
+    assert measured.seconds.keys() == set(WITH_SLICING)
+    assert all(len(times) in (2, 4, 6, 8) for times in measured.seconds.values())
+    assert measured.wrong == ()
+    assert measured.counts.keys() == set(WITH_SLICING)
+    assert measured.rows > 0
+
+
+def test_other_engines_give_the_same_rows(spark, folders):
+    case = Case("peers", "devices", 5_000, "some", WINDOWS, contenders=(*PEERS, ALONE))
+    measured = measure(spark, case, folders, repeats=1, random=Random(7))
+    assert measured.wrong == ()
+    assert measured.seconds.keys() == {*PEERS, ALONE}
+
+
+def test_a_contender_with_wrong_rows_has_no_time(spark, folders, monkeypatch):
+    right = Plan.run
+
+    def wrong(self, events):
+        return right(self, events).where("window_id <> '20 seconds' OR device <> 'device-3'")
+
+    monkeypatch.setattr(Plan, "run", wrong)
+    case = Case("tables", "devices", 5_000, "some", WINDOWS, contenders=("naive", "best"))
+    measured = measure(spark, case, folders, repeats=1, random=Random(7))
+    assert measured.wrong == ("best",)
+    assert measured.seconds.keys() == {"naive"}
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_fingerprint_tells_a_changed_value_a_moved_value_and_a_lost_row(spark, exact):
+    def of(rows):
+        return fingerprint(spark.createDataFrame(rows, "k int, window_end int, v double"), exact=exact)
+
+    rows = [(1, 10, 0.5), (1, 20, 1.5), (2, 10, 2.5)]
+    assert same(of(rows), of(rows[::-1]))
+    assert not same(of(rows), of([(1, 10, 0.5001), *rows[1:]]))
+    assert not same(of(rows), of([(1, 10, 1.5), (1, 20, 0.5), rows[2]]))
+    assert not same(of(rows), of(rows[1:]))
+
+
+def test_streams_have_names(spark):
+    assert stream(spark, "dense", 100).count() == 100
+    assert stream(spark, "thousands of keys", 50).columns == ["ts", "device", "v"]
+    with pytest.raises(OptionError, match="stream 'none' is unknown; there are synthetic"):
+        stream(spark, "none", 1)
+    with pytest.raises(OptionError, match="are not there"):
+        stream(spark, "plugs", 1)
