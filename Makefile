@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench evaluation fuzz soak oldest page lock clean
+.PHONY: help setup demo test check format bench evaluation fuzz soak oldest docs page lock clean
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ oldest: setup ## the tests on Spark with the oldest PySpark that is supported, i
 	@$(VENV)-oldest/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@FACTOR_WINDOWS_CASES=9 $(VENV)-oldest/bin/pytest -o filterwarnings= tests/test_spark_stream.py \
 	  tests/test_spark_batch.py tests/test_sql_emit.py -k "not killed and not three_chains"
+
+docs: $(VENV)/.installed-dev ## make the documentation site in site/; warnings are errors
+	@$(BIN)/sphinx-build -q -W --keep-going docs site && echo "site/index.html"
 
 page: ## bundle the script of the report page, web/page.js, into the package; needs Node.js
 	@cd web && npm ci --no-audit --no-fund --silent && npm run --silent build

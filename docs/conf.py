@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from factor_windows import __version__
-
-if TYPE_CHECKING:
-    from sphinx.application import Sphinx
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -18,8 +14,6 @@ project = "factor-windows"
 release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "pictures"]
 exclude_patterns = ["benchmarks-notes.md"]
-LATER = ("benchmarks",)
-"""Pages that other commands write; as long as they are not there they are left out of the contents."""
 
 myst_heading_anchors = 3
 highlight_language = "text"
@@ -36,15 +30,3 @@ html_show_sourcelink = False
 html_copy_source = False
 html_domain_indices = False
 html_show_copyright = False
-
-
-def leave_out_missing(app: Sphinx, page: str, source: list[str]) -> None:
-    """Take pages out of the contents that are not written yet."""
-    if page == "index":
-        missing = {name for name in LATER if not (HERE / f"{name}.md").exists()}
-        source[0] = "\n".join(line for line in source[0].split("\n") if line.strip() not in missing)
-
-
-def setup(app: Sphinx) -> None:
-    """Have Sphinx call what is defined here."""
-    app.connect("source-read", leave_out_missing)

@@ -58,7 +58,7 @@ def draw(results: Sequence[Result], folder: Path) -> dict[str, str]:
         ("correlation", "What hidden windows gain: predicted and observed", _correlation,
          [each for each in tables if each.events >= 5_000_000] or tables),
         ("planning", "Planning time: mean and standard deviation of ten window sets", _planning,
-         [each for each in results if each.experiment == "planning" and each.windows <= 20]),
+         [each for each in chosen(results, experiment="planning") if each.windows <= 20 and chart_of(each) in CHARTS]),
         ("growth", "Time for 1 to 100 windows", _growth, chosen(results, experiment="growth")),
         ("peers", "Other engines, and our rewriting for them", _peers, chosen(results, experiment="peers")),
     ]  # fmt: skip

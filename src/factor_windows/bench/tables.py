@@ -104,8 +104,8 @@ def chart_of(result: Result) -> str:
     >>> chart_of(Result("", "tables", "dense", 1, "R-10-tumbling", 0, "min", 10, {}))
     'R-tumbling'
     """
-    letter, _, kind = result.setup.split("-")
-    return f"{letter}-{kind}"
+    letter, _, rest = result.setup.partition("-")
+    return f"{letter}-{rest.rpartition('-')[2]}"
 
 
 def speedups(results: Iterable[Result], over: str, *searches: str) -> dict[str, list[tuple[float, float]]]:
