@@ -12,7 +12,7 @@ from factor_windows import __version__
 
 def run(*arguments):
     command = [sys.executable, "-m", "factor_windows", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
 PAPER = (

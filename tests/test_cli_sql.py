@@ -40,7 +40,7 @@ def test_rewrite_prints_sql(query):
         assert len(db.execute(done.stdout).fetchall()) == 8
     described = json.loads(command("rewrite", "-", "--json", input=QUERY).stdout)
     assert described["dialect"] == "spark"
-    assert len(described["plans"][0]["nodes"]) == 4
+    assert "10 minutes" in [node["name"] for node in described["plans"][0]["nodes"]]
 
 
 def test_explain_takes_a_query(query):

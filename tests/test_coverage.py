@@ -9,7 +9,7 @@ from strategies import windows
 from factor_windows import Window, hopping
 from factor_windows.coverage import covering_set, covers, multiplier, partitions
 
-many = settings(max_examples=1500)
+many = settings(max_examples=600)
 
 
 @st.composite

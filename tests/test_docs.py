@@ -200,7 +200,7 @@ def test_what_the_map_of_the_paper_points_at_is_there():
 
 def test_the_site_builds_without_warnings_and_needs_no_network(tmp_path):
     command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "docs", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     reference = (tmp_path / "api.html").read_text(encoding="utf-8")
     assert all(f'id="factor_windows.{name}"' in reference for name in fw.__all__)

@@ -41,7 +41,7 @@ def counted_by_definition(windows, events):
     return {key: (len(found), min(found)) for key, found in groups.items()}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     window_sets(most=4, longest=24),
     times,

@@ -18,7 +18,7 @@ def test_the_notebook_runs_and_shows_what_it_speaks_of():
     notebook.cells.append(nbformat.v4.new_code_cell("import sys; print(sys.executable)"))
     # With no folders to look in there is one kernel only: this interpreter's.
     manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
-    NotebookClient(notebook, km=manager, timeout=120).execute(cleanup_kc=True)
+    NotebookClient(notebook, km=manager, timeout=300).execute(cleanup_kc=True)
     shown = [shown_by(cell) for cell in notebook.cells if cell.cell_type == "code"]
     assert shown[-1].strip() == sys.executable
     assert "coldest" in shown[0]

@@ -110,7 +110,7 @@ def ordered_by_search(query, rate, unit):
         assert best.cost <= factor.cost <= coverage.cost <= none.cost == pytest.approx(factor.naive_cost, rel=1e-12)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(
     window_sets(most=4, longest=12),
     st.lists(
@@ -167,14 +167,14 @@ def tumbling_places(draw):
     return Place(above, below, PaperCost(unit=unit, rate=Fraction(draw(rates)), period=period)), factor
 
 
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @given(tumbling_places())
 def test_algorithm_4_agrees_with_the_sign_of_the_benefit(case):
     place, factor = case
     assert place.pays(factor) == (place.benefit(factor) >= 0)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @given(tumbling_places())
 def test_the_benefit_is_the_difference_of_the_costs(case):
     place, factor = case
@@ -184,7 +184,7 @@ def test_the_benefit_is_the_difference_of_the_costs(case):
     assert place.benefit(factor) == without - within
 
 
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @given(tumbling_places(), st.integers(2, 9), st.integers(2, 9))
 def test_theorem_9_orders_independent_candidates_by_their_costs(case, first, second):
     """As printed it divides by lambda - r'_f/r_W, which may be negative; multiplied out, the longer window wins."""
@@ -207,7 +207,7 @@ def test_theorem_9_orders_independent_candidates_by_their_costs(case, first, sec
         assert printed == (costs[0] <= costs[1])
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(
     st.integers(1, 2),
     st.lists(windows(longest=24, whole=True), min_size=1, max_size=3, unique=True),

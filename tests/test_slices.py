@@ -26,14 +26,14 @@ def listed(some, low, high):
     return {time for time in range(low, high) for step, offset in some if (time - offset) % step == 0}
 
 
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @given(progressions, edges)
 def test_a_progression_is_within_others_if_all_its_edges_are(progression, others):
     period = lcm(progression[0], *(step for step, _ in others))
     assert within(progression, others) == (listed([progression], 0, period) <= listed(others, 0, period))
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(edges)
 def test_leaving_out_repeated_edges_changes_no_slice(made):
     period = lcm(*(step for step, _ in made))
@@ -42,7 +42,7 @@ def test_leaving_out_repeated_edges_changes_no_slice(made):
     assert not any(within(edge, [other for other in found.edges if other != edge]) for edge in found.edges)
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(edges, st.integers(-100, 100))
 def test_a_slice_reaches_from_the_last_edge_to_the_next(made, time):
     found = Slices(made)
@@ -65,7 +65,7 @@ def test_the_lengths_of_the_pieces_are_those_of_a_period(made):
     assert lengths == sorted(length for length, count in pieces.lengths for _ in range(count * times))
 
 
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @given(tilings, st.one_of(windows(longest=24), tilings))
 def test_pieces_serve_what_they_tile(pieces, other):
     if isinstance(other, Window):
@@ -78,7 +78,7 @@ def test_pieces_serve_what_they_tile(pieces, other):
     assert serves(pieces, other) == all(a in points and b in points for a, b in instances)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=600)
 @given(related())
 def test_a_sparse_partition_is_what_its_definition_says(pair):
     """Some instances of the parent, end to end from the child's start on, make up each instance of the child."""
@@ -94,7 +94,7 @@ def test_a_sparse_partition_is_what_its_definition_says(pair):
             assert covers(parent, child)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @given(related())
 def test_a_sparse_cover_is_the_smallest_there_is(pair):
     parent, child = pair
@@ -112,7 +112,7 @@ def test_a_sparse_cover_is_the_smallest_there_is(pair):
     assert count == len(chosen)
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(window_sets(most=4, longest=12), st.sampled_from([Kind.OVERLAP_SAFE, Kind.MERGEABLE]))
 def test_what_can_be_made_of_what_can_be_made_of_a_node_can_be_made_of_it(made, kind):
     nodes = [*made, slices_of(made), slices_of(made[:2]), Window(range=1, slide=1)]

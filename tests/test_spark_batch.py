@@ -14,7 +14,7 @@ from factor_windows.reference import evaluate
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
 
-CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "30"))
+CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "15"))
 """How many queries are generated; each takes a second or more, so a longer look is for those who ask for it."""
 
 

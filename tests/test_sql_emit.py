@@ -13,7 +13,7 @@ from factor_windows.spark.statement import run, run_naively
 from factor_windows.sql.emit import emit_statement
 from factor_windows.sql.parse import read
 
-CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "9"))
+CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "6"))
 """How many generated queries run on Spark; all hundred run on DuckDB."""
 GOLDEN = Path(__file__).parent / "golden" / "sql"
 AGGREGATES = [

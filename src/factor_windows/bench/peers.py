@@ -57,7 +57,7 @@ class Peers:
         """Compute the query with Polars as its users do: a group for each window, and a concatenation."""
         import polars as pl
 
-        events = pl.scan_parquet(self.folder / "*.parquet")
+        events = pl.scan_parquet(self.folder / "*.parquet").with_columns(pl.col("ts").cast(pl.Datetime("us")))
         value = getattr(pl.col("v"), self.case.function)().alias("value")
         parts = []
         for window in self.case.windows:
