@@ -30,7 +30,7 @@ class Prices:
     """Moving one row to where its group is."""
     group: float = 34.0
     """Emitting one row from an aggregation that moves nothing."""
-    edge: float = 3.0
+    edge: float = 5.0
     """Looking at one more progression of edges to find the slice of a row."""
     stage: float = 168_000_000.0
     """Planning and starting one step, whatever its size."""

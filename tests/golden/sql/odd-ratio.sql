@@ -1,9 +1,17 @@
 WITH
--- 1 minute (hidden): from events
+-- slices at 17 minutes @ 1 minute, 25 minutes, 25 minutes @ 10 minutes (hidden): from events
 level_1 AS (
   SELECT
     0 AS fw_node,
-    fw_time - pmod(fw_time, 60000000) AS fw_start,
+    fw_time - least(
+      pmod((
+        fw_time - 60000000
+      ), 1020000000),
+      pmod(fw_time, 1500000000),
+      pmod((
+        fw_time - 600000000
+      ), 1500000000)
+    ) AS fw_start,
     sum(v) AS fw_s0
   FROM (
     SELECT
@@ -26,10 +34,10 @@ level_2 AS (
     sum(`fw_s0`) AS fw_s0
   FROM level_1
   CROSS JOIN VALUES
-    (2, 1020000000, 60000000, 0, 4611686018427387904),
-    (3, 1500000000, 0, 0, 3540000000),
-    (3, 1500000000, 0, 1500000000, 3540000000),
-    (3, 1500000000, 0, 3000000000, 3540000000) AS feeds(fw_to, fw_slide, fw_offset, fw_back, fw_reach)
+    (1, 1020000000, 60000000, 0, 4611686018427387904),
+    (2, 1500000000, 0, 0, 3599999999),
+    (2, 1500000000, 0, 1500000000, 3599999999),
+    (2, 1500000000, 0, 3000000000, 3599999999) AS feeds(fw_to, fw_slide, fw_offset, fw_back, fw_reach)
   WHERE
     fw_start - (
       fw_start - pmod((
@@ -49,8 +57,8 @@ computed AS (
     `fw_s0` AS `s`
   FROM level_2
   JOIN VALUES
-    (2, 1020000000, '17 minutes @ 1 minute'),
-    (3, 3600000000, '1 hour / 25 minutes') AS names(fw_shown, fw_range, fw_name)
+    (1, 1020000000, '17 minutes @ 1 minute'),
+    (2, 3600000000, '1 hour / 25 minutes') AS names(fw_shown, fw_range, fw_name)
     ON fw_node = fw_shown
 )
 SELECT

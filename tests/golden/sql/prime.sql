@@ -1,9 +1,9 @@
 WITH
--- 1 minute (hidden): from events
+-- slices at 15 minutes, 17 minutes, 19 minutes (hidden): from events
 level_1 AS (
   SELECT
-    0 AS fw_node,
-    fw_time - pmod(fw_time, 60000000) AS fw_start,
+    1 AS fw_node,
+    fw_time - least(pmod(fw_time, 900000000), pmod(fw_time, 1020000000), pmod(fw_time, 1140000000)) AS fw_start,
     min(v) AS fw_s0
   FROM (
     SELECT
