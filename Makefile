@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench evaluation fuzz soak oldest docs page lock clean
+.PHONY: help setup demo test check format bench evaluation fuzz soak cluster oldest docs page lock clean
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -38,12 +38,15 @@ evaluation: $(VENV)/.installed-dev setup ## measure the paper's whole evaluation
 	@$(BIN)/factor-windows bench --results docs/benchmarks/results.jsonl
 	@$(BIN)/factor-windows bench report --results docs/benchmarks/results.jsonl
 
-fuzz: $(VENV)/.installed-dev setup ## the generated cases of the tests, many times as many: half an hour
-	@FACTOR_WINDOWS_CASES=300 FACTOR_WINDOWS_SETS=23 $(BIN)/pytest tests/test_spark_batch.py tests/test_sql_emit.py \
-	  tests/test_search.py tests/test_levels.py -k "generated or rewritten or independent or whichever"
+fuzz: $(VENV)/.installed-dev setup ## look for differences in fresh generated cases, for MINUTES=5
+	@$(BIN)/python tests/fuzz.py --minutes $(or $(MINUTES),5)
 
-soak: $(VENV)/.installed-dev setup ## kill a stream at ten random points, and see that nothing is lost or doubled
-	@FACTOR_WINDOWS_KILLS=10 $(BIN)/pytest tests/test_spark_stream.py -k killed
+soak: $(VENV)/.installed-dev setup ## a hundred million events, a thousand windows, with 2 GB; memory watched, sums checked
+	@FACTOR_WINDOWS_MEMORY=2g $(BIN)/factor-windows bench --only soak --results docs/benchmarks/results.jsonl
+
+cluster: $(VENV)/.installed-dev setup ## kill streams, executors, workers and drivers ten times; nothing is lost or doubled
+	@FACTOR_WINDOWS_KILLS=10 FACTOR_WINDOWS_ROUNDS=10 $(BIN)/pytest tests/test_cluster.py tests/test_spark_stream.py \
+	  -k "survives or killed"
 
 oldest: setup ## the tests on Spark with the oldest PySpark that is supported, in an environment of its own
 	@$(PYTHON) -m venv $(VENV)-oldest

@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import settings
@@ -47,3 +48,22 @@ def spark():
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def inside(spark, monkeypatch, capsys):
+    """Run the command line within the tests' own session, and return its exit code and what it printed."""
+    from factor_windows.cli import main
+
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["factor-windows", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main()
+        printed = capsys.readouterr()
+        return left.value.code or 0, printed.out, printed.err
+
+    yield run
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)

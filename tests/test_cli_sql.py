@@ -49,28 +49,66 @@ def test_explain_takes_a_query(query):
     assert done.returncode == 0
 
 
-def test_run_writes_what_is_verified(query, tmp_path):
+@pytest.fixture
+def readings(tmp_path):
     with duckdb.connect() as db:
         db.execute(
             "COPY (SELECT 'd' || (i % 3) AS DeviceID, TIMESTAMP '2024-01-01' + INTERVAL (i * 61) SECOND AS EntryTime, "
             f"i % 17 / 3.0 AS T FROM range(500) t(i)) TO '{tmp_path}/in.parquet'"
         )
-    done = command(
-        "run",
-        query,
-        "--input",
-        f"Input={tmp_path}/in.parquet",
-        "--output",
-        f"{tmp_path}/out.csv",
-        "--verify",
-        "--explain",
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "verified: all" in done.stderr
-    assert "10 minutes" in done.stdout
+    return f"Input={tmp_path}/in.parquet"
+
+
+def test_run_writes_what_is_verified(query, readings, tmp_path, inside):
+    options = ("--output", tmp_path / "out.csv", "--verify", "--explain")
+    code, out, err = inside("run", query, "--input", readings, *options)
+    assert code == 0, err
+    assert "verified: all" in err
+    assert "10 minutes" in out
     with duckdb.connect() as db:
         rows = db.execute(f"SELECT DISTINCT w FROM read_csv('{tmp_path}/out.csv/*.csv') ORDER BY w").fetchall()
     assert rows == [("1 hour / 10 minutes",), ("20 min",), ("hourly",)]
+
+
+SCRIPT = """
+INSERT INTO devices SELECT DeviceID, window.start AS s, avg(T) AS m FROM Input
+  GROUP BY DeviceID, window(EntryTime, '20 minutes');
+INSERT INTO hours SELECT window.start AS s, count(*) AS n FROM Input WHERE T > 2 GROUP BY window(EntryTime, '1 hour');
+SELECT DeviceID, window.end AS e, max(T) AS high FROM Input
+  GROUP BY window(EntryTime, '1 hour', '10 minutes'), ROLLUP(DeviceID)
+"""
+
+
+def test_run_writes_a_result_for_every_statement(readings, tmp_path, inside):
+    script = tmp_path / "script.sql"
+    script.write_text(SCRIPT)
+    command = ("run", script, "--input", readings, "--verify", "--explain", "--json")
+    code, out, err = inside(*command, "--output", tmp_path / "results")
+    assert code == 0, err
+    described = json.loads(out.splitlines()[-1])
+    assert [each["name"] for each in described["results"]] == ["devices", "hours", "query_3"]
+    assert described["verified"]
+    assert "in 1 pass over the events" in out
+    assert "for devices, hours, query_3.1, query_3.2" in out
+    for each in described["results"]:
+        with duckdb.connect() as db:
+            [[count]] = db.execute(f"SELECT count(*) FROM '{each['output']}/*.parquet'").fetchall()
+        assert count == each["rows"] > 0
+    code, _, err = inside("run", script, "--input", readings, "--output", tmp_path / "x.csv")
+    assert (code, "there are 3 results and one output" in err) == (2, True)
+    code, _, err = inside("run", script, "--input", readings, "--output", tmp_path / "{name}.csv")
+    assert code == 0, err
+    assert (tmp_path / "hours.csv" / "_SUCCESS").exists()
+
+
+def test_explain_and_rewrite_take_a_script(tmp_path, inside):
+    script = tmp_path / "script.sql"
+    script.write_text(SCRIPT)
+    [plan] = json.loads(inside("explain", "--query", script, "--json")[1])
+    assert [query["name"] for query in plan["queries"]] == ["devices", "hours", "query_3.1", "query_3.2"]
+    assert len(plan["passes"]) == 1
+    assert "together" in inside("explain", "--query", script)[1]
+    assert inside("rewrite", script)[1].count("WITH\n") >= 3
 
 
 @pytest.mark.parametrize(

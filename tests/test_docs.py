@@ -89,9 +89,10 @@ def run(request, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pictures").mkdir()
     (tmp_path / "query.sql").write_text(QUERY, encoding="utf-8")
+    (tmp_path / "dashboards.sql").write_text(f"{QUERY}; {QUERY}".replace("'20", "'50", 1), encoding="utf-8")
 
     def run_page(page):
-        names = {"checkpoint": str(tmp_path / "checkpoint")}
+        names = {"checkpoint": str(tmp_path / "checkpoint"), "folder": str(tmp_path / "results")}
         printed = []
         for language, code, output in blocks(page):
             if language == "python":

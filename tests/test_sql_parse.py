@@ -141,7 +141,7 @@ def test_branches_that_cannot_share_stay_apart_and_it_says_why():
         "UNION ALL SELECT s, max(v) FROM r GROUP BY s, window(ts, '20 minutes')"
     )
     assert len(statement.queries) == 2
-    assert statement.notes == ("2 queries run side by side, since the SELECTs differ in their keys",)
+    assert statement.notes == ("2 queries share one pass, since the SELECTs differ in their keys",)
     assert statement.outer == "SELECT * FROM {result0} UNION ALL SELECT * FROM {result1}"
     assert isinstance(parse("SELECT max(v) FROM r GROUP BY window(ts, '1 hour') UNION ALL "
                             "SELECT median(v) FROM r GROUP BY window(ts, '2 hours')"), list)  # fmt: skip
@@ -260,9 +260,14 @@ BAD = {
         "OVER",
     ),
     "a sub-query in the list": ("SELECT (SELECT 1), max(v) FROM r GROUP BY window(ts, '1 hour')", "sub-query"),
-    "GROUPING SETS": (
-        "SELECT k, max(v) FROM r GROUP BY GROUPING SETS ((k, window(ts, '1 hour')))",
-        "no window|GROUPING SETS",
+    "GROUPING SETS without the window": (
+        "SELECT k, max(v) FROM r GROUP BY GROUPING SETS ((k, window(ts, '1 hour')), (k))",
+        "a set of keys has no window",
+    ),
+    "WITH ROLLUP": ("SELECT k, max(v) FROM r GROUP BY k, window(ts, '1 hour') WITH ROLLUP", "ROLLUP"),
+    "a CUBE of nine": (
+        "SELECT max(v) FROM r GROUP BY window(ts, '1 hour'), CUBE(a, b, c, d, e, f, g, h, i)",
+        "at most 256",
     ),
     "branches of different widths": (
         "SELECT k, max(v) FROM r GROUP BY k, window(ts, '1 hour') UNION ALL "

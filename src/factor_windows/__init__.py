@@ -17,6 +17,7 @@ from factor_windows.errors import (
 from factor_windows.plan import Plan, PlanNode
 from factor_windows.query import Query
 from factor_windows.search import optimize
+from factor_windows.shared import SharedPlan
 from factor_windows.sql.parse import parse
 from factor_windows.window import Window, hopping, tumbling
 
@@ -37,11 +38,13 @@ __all__ = [
     "PlanNode",
     "Query",
     "QueryError",
+    "SharedPlan",
     "SqlError",
     "Window",
     "WindowError",
     "aggregate",
     "analyze",
+    "fan_out",
     "hopping",
     "optimize",
     "parse",
@@ -66,11 +69,28 @@ def aggregate(
     return optimize(query, statistics=statistics).run(events)
 
 
-def analyze(events: DataFrame, *, time: str, keys: Sequence[str] = (), sample: float = 0.01) -> Statistics:
-    """Measure rate, keys and span of a DataFrame of events from a sample, for `optimize(query, statistics=...)`."""
+def analyze(
+    events: DataFrame,
+    *,
+    time: str = "",
+    keys: Sequence[str] = (),
+    sample: float = 0.01,
+    queries: Sequence[Query] = (),
+) -> Statistics:
+    """Measure rate, keys and span of a DataFrame of events from a sample, for `optimize(query, statistics=...)`.
+
+    For several `queries` it also measures how many combinations of keys each has, and what its condition keeps.
+    """
     from factor_windows.spark.analyze import analyze as measure
 
-    return measure(events, time=time, keys=keys, sample=sample)
+    return measure(events, time=time, keys=keys, sample=sample, queries=queries)
+
+
+def fan_out(batch: DataFrame) -> dict[str, DataFrame]:
+    """Tell the queries of a shared plan's stream apart: in `foreachBatch`, each query's rows with its own columns."""
+    from factor_windows.spark.many import fan_out as told_apart
+
+    return told_apart(batch)
 
 
 def sql(spark: SparkSession, text: str, *, dialect: str | None = None, time: str | None = None) -> DataFrame:

@@ -84,6 +84,14 @@ class Aggregate:
         """Say how the aggregate may be shared; distinct values cannot be merged in bounded space."""
         return Kind.HOLISTIC if self.distinct else self.function.kind
 
+    def only(self, condition: str) -> str:
+        """Return the aggregate's call over those events only for which a condition holds too.
+
+        >>> Aggregate.read("sum(v) FILTER (WHERE ok) AS total").only("v > 0")
+        'sum(v) FILTER(WHERE ok AND v > 0)'
+        """
+        return sql_of(filtered(_expression(self.sql), _expression(condition)))
+
     def direct(self, *, time: str) -> str:
         """Return the aggregate as one call over events; first and last go by event time, which Spark's own do not.
 
@@ -143,6 +151,18 @@ def aggregate_inside(tree: exp.Expr) -> str:
         if call.name.lower() in FUNCTIONS or call.name.lower() in _ELSEWHERE_AGGREGATES:
             return sql_of(call)
     return ""
+
+
+def filtered(call: exp.Expr, where: exp.Expr) -> exp.Expr:
+    """Add a condition to an aggregate, to what conditions it already has."""
+    call = call.copy()
+    condition: exp.Expr = where.copy()
+    if isinstance(call, exp.IgnoreNulls):
+        return exp.IgnoreNulls(this=filtered(call.this, where))
+    if isinstance(call, exp.Filter):
+        condition = exp.and_(call.expression.this, condition)
+        call = call.this
+    return exp.Filter(this=call, expression=exp.Where(this=condition))
 
 
 def _check_arguments(function: Function, arguments: list[exp.Expr], distinct: bool, text: str) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +19,7 @@ from factor_windows.plan import Plan
 from factor_windows.prices import Prices
 from factor_windows.query import Query
 from factor_windows.search import optimize
+from factor_windows.shared import SharedPlan
 from factor_windows.sql.parse import read
 from factor_windows.sql.statement import Statement
 from factor_windows.window import parse_window
@@ -49,6 +51,15 @@ def main() -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         raise SystemExit(130) from None
+    except Exception as trouble:
+        if "pyspark" not in sys.modules:
+            raise
+        from factor_windows.spark.trouble import is_of_spark, sentence
+
+        if not is_of_spark(trouble):
+            raise
+        print(f"error: Spark could not finish: {sentence(trouble)}", file=sys.stderr)
+        raise SystemExit(3) from None
 
 
 def _print_version(wanted: bool) -> None:
@@ -66,7 +77,7 @@ def options(
     """Aggregates over many windows of one stream for about the price of one.
 
     Exit codes: 0 for success, 1 if a result is not what it should be (run --verify, bench), 2 for a mistake in what was
-    asked, which one sentence explains, and 130 for an interruption.
+    asked and 3 for a fault on the way (data, disk, cluster), which one sentence explains, and 130 for an interruption.
     """
 
 
@@ -106,14 +117,24 @@ def explain(
     from factor_windows.operators import OperatorGraph
 
     if query_file is not None:
-        statement = _statement(query_file, dialect=None, time=time)
-        for note in statement.notes:
+        statements = _statements(query_file, dialect=None, time=time)
+        for note in dict.fromkeys(note for statement in statements for note in statement.notes):
             print(note, file=sys.stderr)
-        if len(statement.queries) > 1:
-            for part in statement.queries:
-                print(optimize(part, search=search, cost=cost).explain(physical=physical) + "\n")
+        queries = [part for statement in statements for part in statement.queries]
+        if len(queries) > 1:
+            from factor_windows.sql.script import planned
+
+            plans = planned(statements, search=search, cost=cost).plans
+            if as_json:
+                print(json.dumps([_described(plan) for plan in plans], indent=2, ensure_ascii=False))
+                return
+            if html is not None:
+                _write(html, _only_plan(plans).to_html())
+            for plan in plans:
+                _show_any(plan, physical=physical, streaming=streaming)
+                print()
             return
-        [query] = statement.queries
+        [query] = queries
     else:
         query = Query(
             time=time or "ts",
@@ -184,22 +205,28 @@ def rewrite(
     from factor_windows.explain.document import document
     from factor_windows.sql.emit import emit_statement
 
-    statement = _statement(query, dialect=dialect, time=time)
-    plans = [optimize(part, search=search) for part in statement.queries]
-    text = emit_statement(statement, plans, dialect=to)
-    if as_json:
+    rewritten = []
+    for statement in _statements(query, dialect=dialect, time=time):
+        plans = [optimize(part, search=search) for part in statement.queries]
+        text = emit_statement(statement, plans, dialect=to)
         described = {"sql": text, "dialect": to, "into": statement.into or None, "plans": [document(p) for p in plans]}
-        print(json.dumps(described, indent=2, ensure_ascii=False))
+        rewritten.append((described, [*(f"-- {note}" for note in statement.notes), text]))
+    if as_json:
+        found = [described for described, _ in rewritten]
+        print(json.dumps(found[0] if len(found) == 1 else found, indent=2, ensure_ascii=False))
         return
-    for note in statement.notes:
-        print(f"-- {note}")
-    print(text)
+    print(";\n\n".join("\n".join(lines) for _, lines in rewritten))
 
 
 @app.command()
 def run(
     query: QueryFile,
-    output: Annotated[str, typer.Option(help="Where the result goes: .parquet, .csv, .json, or a table's name.")],
+    output: Annotated[
+        str,
+        typer.Option(
+            help="Where the result goes: .parquet, .csv, .json, or a table's name; a folder, or {name}, for several."
+        ),
+    ],
     input: Annotated[
         list[str] | None, typer.Option("--input", metavar="NAME=PLACE", help="A table: a file, a folder, a table.")
     ] = None,
@@ -209,71 +236,45 @@ def run(
     explain: Annotated[bool, typer.Option(help="Show the plan too.")] = False,
     verify: Annotated[bool, typer.Option(help="Also run it window by window, and compare row by row.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page that explains the plan and its run too.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are there already.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
-    """Run a SQL query over many windows on Spark, and write its result."""
-    from time import perf_counter
-
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F
+    """Run SQL queries over many windows on Spark, and write their results; those over one table share one pass."""
     from rich.console import Console
 
-    from factor_windows.cost import share
-    from factor_windows.spark.compare import compared
-    from factor_windows.spark.files import register, write
-    from factor_windows.spark.progress import shown
+    from factor_windows.spark.script import Ran, run_script
     from factor_windows.spark.session import session
-    from factor_windows.spark.statement import run as run_statement
-    from factor_windows.spark.statement import run_naively
+    from factor_windows.sql.script import planned
 
-    statement = _statement(query, dialect=dialect, time=time)
+    statements = _statements(query, dialect=dialect, time=time)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     places = [text.partition("=") for text in input or []]
     for name, equals, place in places:
         if not name or not equals or not place:
             raise OptionError(f"input {name + equals + place!r} is not NAME=PLACE, such as readings=readings.parquet")
-    for note in statement.notes:
+    for note in dict.fromkeys(note for statement in statements for note in statement.notes):
         console.print(note)
-    plans = [optimize(part) for part in statement.queries]
+    script = planned(statements)
+    drawn = _only_plan(script.plans) if html is not None else None
+    outputs = _outputs(output, script.names)
     if explain:
-        for plan in plans:
-            _show(plan, physical=True, streaming=False)
+        for plan in script.plans:
+            _show_any(plan, physical=True)
             print()
-    spark = session(master=master)
-    for name, _, place in places:
-        register(spark, name, place)
-    counted = Observation("written")
-    result = run_statement(spark, statement).observe(counted, F.count(F.lit(1)).alias("rows"))
-    begin = perf_counter()
-    with shown(spark, "running", console):
-        write(result, output)
-    seconds = {"plan": perf_counter() - begin}
-    rows = counted.get["rows"]
-    predicted = share(sum(plan.naive_cost for plan in plans), sum(plan.cost for plan in plans))
-    console.print(f"wrote {output}: {rows:,} rows in {seconds['plan']:.1f} s; predicted gain {predicted:.1f} times")
-    differing = 0
-    if verify:
-        with shown(spark, "running window by window", console):
-            begin = perf_counter()
-            run_naively(spark, statement).write.format("noop").mode("overwrite").save()
-            seconds["naive"] = perf_counter() - begin
-        with shown(spark, "comparing with the query run window by window", console):
-            rows, differing = compared(run_statement(spark, statement), run_naively(spark, statement))
-        gain = seconds["naive"] / seconds["plan"]
-        console.print(f"window by window it takes {seconds['naive']:.1f} s: measured gain {gain:.1f} times")
-        console.print(
-            f"{differing} rows differ from the query run window by window"
-            if differing
-            else f"verified: all {rows:,} rows equal those of the query run window by window"
-        )
-    if html is not None:
-        if len(plans) > 1:
-            raise OptionError(f"--html explains one plan; the statement has {len(plans)}")
-        _write(html, plans[0].to_html(measured=seconds))
+    ran: Ran = run_script(
+        session(master=master),
+        script,
+        inputs={name: place for name, _, place in places},
+        outputs=outputs,
+        verify=verify,
+        overwrite=overwrite,
+        console=console,
+    )
+    if html is not None and drawn is not None:
+        _write(html, drawn.to_html(measured=ran.seconds))
     if as_json:
-        verdict = {"verified": not differing} if verify else {}
-        print(json.dumps({"output": output, "rows": rows, "seconds": seconds, "predicted_gain": predicted} | verdict))
-    if differing:
+        print(json.dumps(ran.described()))
+    if ran.differing:
         raise typer.Exit(1)
 
 
@@ -321,18 +322,36 @@ def calibrate(
     print(f"\npredictions are off by {fitted.error:.0%} in the median; wrote {output}")
 
 
-def _statement(path: Path, *, dialect: str | None, time: str | None) -> Statement:
-    """Read the one statement of a file."""
+def _statements(path: Path, *, dialect: str | None, time: str | None) -> tuple[Statement, ...]:
+    """Read the statements of a file."""
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except OSError as problem:
         raise OptionError(f"cannot read {str(path)!r}: {problem.strerror}") from None
     except UnicodeDecodeError:
         raise OptionError(f"cannot read {str(path)!r}: it is not text in UTF-8") from None
-    statements = read(text, dialect=dialect, time=time)
-    if len(statements) > 1:
-        raise OptionError(f"{str(path)!r} has {len(statements)} statements; give one at a time")
-    return statements[0]
+    return read(text, dialect=dialect, time=time)
+
+
+def _outputs(output: str, names: Sequence[str]) -> dict[str, str]:
+    """Say where the result of each statement goes."""
+    if "{name}" in output:
+        return {name: output.replace("{name}", name) for name in names}
+    if len(names) == 1:
+        return {names[0]: output}
+    if Path(output).suffix:
+        raise OptionError(
+            f"there are {len(names)} results and one output {output!r}; write a folder, or such as results/{{name}}.csv"
+        )
+    return {name: f"{output.rstrip('/')}/{name}.parquet" for name in names}
+
+
+def _only_plan(plans: Sequence[Plan | SharedPlan]) -> Plan:
+    """Return the plan that a page can explain."""
+    trees = [tree for plan in plans for tree in ([plan] if isinstance(plan, Plan) else [g.plan for g in plan.groups])]
+    if len(trees) > 1:
+        raise OptionError(f"--html explains one plan; the query has {len(trees)}")
+    return trees[0]
 
 
 def _aggregate(text: str) -> str:
@@ -355,6 +374,20 @@ def _show(plan: Plan, *, physical: bool, streaming: bool) -> None:
     for wanted, further in ((physical, explain_physical), (streaming, explain_streaming)):
         if wanted:
             print(f"\n{further(plan)}")
+
+
+def _show_any(plan: Plan | SharedPlan, *, physical: bool = False, streaming: bool = False) -> None:
+    """Print a plan for one query or for several."""
+    if isinstance(plan, Plan):
+        _show(plan, physical=physical, streaming=streaming)
+    else:
+        print(plan.explain(physical=physical, streaming=streaming))
+
+
+def _described(plan: Plan | SharedPlan) -> dict[str, Any]:
+    from factor_windows.explain.document import document, document_of_many
+
+    return document(plan) if isinstance(plan, Plan) else document_of_many(plan)
 
 
 def _write(path: Path, text: str) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import expm1, inf, lcm
 from typing import ClassVar, Protocol
 
 from factor_windows.coverage import fewest, multiplier
 from factor_windows.errors import OptionError
+from factor_windows.graph import Node
 from factor_windows.prices import Prices
 from factor_windows.query import Query
 from factor_windows.slices import Slices, Tiling, mean_length, pieces_of
@@ -61,7 +63,10 @@ class CostModel(Protocol):
         """Return what an edge costs beside its reads; it is the same for all parents but the raw events."""
 
     def of(self, tiling: Tiling, parent: Tiling | None) -> Cost:
-        """Return what an edge costs in the time that costs are about."""
+        """Return what an edge costs in the time that costs are about, if both ends have the same keys."""
+
+    def price(self, node: Node, parent: Node | None) -> Cost:
+        """Return what an edge costs in the time that costs are about, whatever the keys of its ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,10 @@ class PaperCost:
         """Count what all instances within one period read."""
         return self.recurrence_count(tiling) * self.instance_cost(tiling, parent)
 
+    def price(self, node: Node, parent: Node | None) -> Cost:
+        """Count what all instances within one period read; the paper has no keys."""
+        return self.of(node.window, parent.window if parent else None)
+
 
 @dataclass(frozen=True, slots=True)
 class SparkCost:
@@ -162,6 +171,9 @@ class SparkCost:
     prices: Prices = field(default_factory=Prices)
     units: float = inf
     """How many units of time the events span, if that is known: steps have a price whatever their size."""
+    combinations: Mapping[frozenset[str], float] = field(default_factory=dict)
+    """How many combinations there are of each set of keys, if nodes differ in them; else `keys` is for all."""
+    _models: dict[frozenset[str], SparkCost] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of_query(
@@ -174,6 +186,7 @@ class SparkCost:
         thrifty: bool = False,
         prices: Prices | None = None,
         events: float = inf,
+        combinations: Mapping[frozenset[str], float] | None = None,
     ) -> SparkCost:
         """Take the statistics as given, and assume a dense stream where they are not."""
         length = _unit(query, unit)
@@ -181,7 +194,17 @@ class SparkCost:
         given = _positive("rate", rate)
         dense = DENSE * number_of_keys * length / common_step(tuple(query.names))
         each = float(given or dense)
-        return cls(length, each, number_of_keys, given is None, thrifty, prices or Prices(), events / each)
+        assumed = given is None
+        units = events / each
+        return cls(length, each, number_of_keys, assumed, thrifty, prices or Prices(), units, combinations or {})
+
+    def by(self, keys: frozenset[str]) -> SparkCost:
+        """Return the model for nodes of these keys alone."""
+        if keys not in self.combinations:
+            return self
+        if keys not in self._models:
+            self._models[keys] = replace(self, keys=self.combinations[keys], combinations={})
+        return self._models[keys]
 
     @property
     def grain(self) -> int:
@@ -236,6 +259,22 @@ class SparkCost:
         """Count the updates of an edge per unit of time, and what comes on top of them."""
         reads = self.recurrence_count(tiling) * self.instance_cost(tiling, parent)
         return reads * self.weight(parent) + self.overhead(tiling, parent)
+
+    def price(self, node: Node, parent: Node | None) -> float:
+        """Count the updates of an edge; one that leaves keys out reads as many rows as if it did not, and emits fewer.
+
+        >>> cost = SparkCost(1_000_000, 100.0, keys=20.0, combinations={frozenset(): 1.0})
+        >>> ten, minute = (Window(range=seconds * 1_000_000, slide=seconds * 1_000_000) for seconds in (10, 60))
+        >>> devices = Node(ten, frozenset({"device"}))
+        >>> cost.price(Node(minute), devices) < cost.price(Node(minute, devices.keys), devices)
+        True
+        """
+        own = self.by(node.keys)
+        if parent is None:
+            return own.of(node.window, None)
+        above = self.by(parent.keys)
+        saved = above.rows(node.window) - own.rows(node.window)
+        return above.of(node.window, parent.window) - saved * self.prices.relative("group")
 
 
 def _unit(query: Query, unit: Duration | None) -> int:

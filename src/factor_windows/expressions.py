@@ -5,8 +5,9 @@ Used for keys, the time column, and the arguments and filters of aggregates.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from sqlglot import exp, parse_one
@@ -18,6 +19,12 @@ from factor_windows.errors import FactorWindowsError
 
 _SYNTAX_NOT_FUNCTIONS = {"CAST", "CONVERT", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST"}
 _MOST_PARTS = 1000
+_BY_CHANCE = {
+    *("rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id"),
+    *("spark_partition_id", "input_file_name", "java_method", "reflect", "try_reflect", "now", "current_timestamp"),
+    *("current_date", "current_time", "localtimestamp", "curdate", "unix_timestamp"),
+}
+"""Functions whose result does not depend on their arguments alone."""
 _ONE_VALUE = (exp.Condition, exp.Filter, exp.IgnoreNulls, exp.Interval)
 
 
@@ -121,6 +128,48 @@ def name_of(tree: exp.Expr) -> str:
         star.replace(exp.Literal.number(1))
     spelled: str = root.this.sql(dialect=VerbatimSpark, normalize_functions="lower", comments=False)
     return spelled
+
+
+@lru_cache(maxsize=4096)
+def conjuncts(condition: str) -> tuple[str, ...]:
+    """List the conditions that must all hold for one to hold.
+
+    >>> conjuncts("ok AND (v > 1 OR v < 0) AND v > 1")
+    ('ok', 'v > 1 OR v < 0', 'v > 1')
+    """
+
+    def parts(tree: exp.Expr) -> Iterator[exp.Expr]:
+        tree = tree.unnest()
+        if isinstance(tree, exp.And):
+            yield from parts(tree.this)
+            yield from parts(tree.expression)
+        else:
+            yield tree
+
+    return tuple(dict.fromkeys(map(sql_of, parts(parse_one(condition, dialect=VerbatimSpark)))))
+
+
+@lru_cache(maxsize=4096)
+def depends_on(expression: str) -> frozenset[str] | None:
+    """List the columns that an expression is computed from; `None` if they do not decide it.
+
+    >>> sorted(depends_on("substr(device, 1, n)") or ()), depends_on("v + rand()")
+    (['device', 'n'], None)
+    """
+    tree = parse_one(expression, dialect=VerbatimSpark)
+    if any(call.name.lower() in _BY_CHANCE for call in tree.find_all(exp.Anonymous, exp.Column)):
+        return None
+    return frozenset(sql_of(column) for column in tree.find_all(exp.Column))
+
+
+def implied(keys: Iterable[str], by: frozenset[str]) -> frozenset[str]:
+    """Return those keys that other ones decide: expressions over them.
+
+    >>> sorted(implied(["device", "site", "substr(device, 1, 3)"], by=frozenset({"device"})))
+    ['substr(device, 1, 3)']
+    """
+    found = ((key, depends_on(key)) for key in keys)
+    return frozenset(key for key, columns in found if columns is not None and key not in columns and columns <= by)
 
 
 def _shortened(text: str) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from factor_windows.coverage import covers, partitions, tiles
+from factor_windows.expressions import implied
 from factor_windows.functions import Kind
 from factor_windows.query import Query
-from factor_windows.slices import Slices, Tiling, is_pieces, serves
+from factor_windows.slices import Slices, Tiling, finer_first, is_pieces, serves
 from factor_windows.window import Window
 
 RELATIONS: Mapping[Kind, Callable[[Window, Window], bool]] = {Kind.OVERLAP_SAFE: covers, Kind.MERGEABLE: partitions}
@@ -21,6 +23,22 @@ class Node:
 
     window: Tiling
     keys: frozenset[str] = frozenset()
+
+    @property
+    def label(self) -> str:
+        """Name the node by what it computes.
+
+        >>> from factor_windows.window import tumbling
+        >>> Node(tumbling("1 hour"), frozenset({"site", "device"})).label
+        '1 hour by device, site'
+        """
+        deciding = sorted(self.keys - implied(self.keys, by=self.keys))
+        return f"{self.window.label} by {', '.join(deciding)}" if deciding else self.window.label
+
+    @property
+    def before(self) -> tuple[int | Fraction, int, int]:
+        """Return what is less for every node that this one can read: no two nodes can read each other."""
+        return (*finer_first(self.window), -len(self.keys))
 
     def can_read(self, parent: Node, kind: Kind) -> bool:
         """Say whether this node can be computed from another one, for functions of that kind, by any relation there is.
@@ -92,8 +110,17 @@ class CoverageGraph:
     @classmethod
     def of_query(cls, query: Query) -> CoverageGraph:
         """Draw the graph of a query's own windows, in an order that does not depend on the query's."""
-        ordered = sorted(query.names, key=lambda window: (window.range, window.slide, window.offset))
-        return cls.of((Node(window, keys_of(query)) for window in ordered), query.kind)
+        return cls.of_nodes((Node(window, keys_of(query)) for window in query.names), query.kind)
+
+    @classmethod
+    def of_nodes(cls, nodes: Iterable[Node], kind: Kind) -> CoverageGraph:
+        """Draw the graph of some nodes, in an order that does not depend on theirs."""
+
+        def place(node: Node) -> tuple[int, int, int, list[str]]:
+            window = window_of(node)
+            return window.range, window.slide, window.offset, sorted(node.keys)
+
+        return cls.of(sorted(nodes, key=place), kind)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -120,9 +147,10 @@ def _parents(nodes: tuple[Node, ...], kind: Kind) -> dict[Node, tuple[Node, ...]
         for slide, by_residues in by_slide.items():
             if window.slide % slide == 0:
                 for parent in by_residues.get((window.range % slide, window.offset % slide), ()):
-                    if parent.window.range >= window.range:
+                    if parent.window.range > window.range:
                         break
-                    if holds is not None and holds(window_of(parent), window) and child.keys <= parent.keys:
+                    below = child.keys <= parent.keys and child != parent
+                    if holds is not None and below and holds(window_of(parent), window):
                         found.append(parent)
         parents[child] = tuple(found)
     return parents

@@ -102,7 +102,7 @@ class Physical:
 
     levels: tuple[Level, ...]
     together: Literal["nothing", "keys", "chunks", "events"]
-    """Bring nothing together (one level), or partial results by keys or by keys and chunk, or raw events by keys."""
+    """Bring nothing together (each level does it), or partial results by keys or keys and chunk, or raw events."""
     chunk: int
     """The length of a chunk in microseconds, for `chunks`."""
     partitions: int | None
@@ -244,7 +244,7 @@ def _from_fewest(source: int, target: int, child: Window, parent: Window) -> Fee
 def counts_of(physical: Physical, plan: Plan, cost: SparkCost) -> dict[str, float]:
     """Count, per unit of time, what prices are for."""
     levels, together = physical.levels, physical.together
-    rows = [cost.rows(node.window) for node in plan.nodes]
+    rows = [cost.by(node.node.keys).rows(node.window) for node in plan.nodes]
     counts = dict.fromkeys(("update", "merge", "crowded", "edge"), 0.0)
     for level in levels:
         for feed in level.feeds:
@@ -254,11 +254,12 @@ def counts_of(physical: Physical, plan: Plan, cost: SparkCost) -> dict[str, floa
     emitted = [sum(rows[position] for position in level.nodes) for level in levels]
     if together != "events" and CROWD < emitted[0] * cost.units < inf:
         counts["crowded"] = counts["update"] * (1 - CROWD / (emitted[0] * cost.units))
-    moves = min(len(levels), 2)
+    moves = {"events": 1, "nothing": len(levels)}.get(together, min(len(levels), 2))
+    moved = {"events": cost.rate, "nothing": sum(emitted)}.get(together, emitted[0] * moves)
     return counts | {
-        "stage": ((1 if together == "events" else moves) + 1) / cost.units,
+        "stage": (moves + 1) / cost.units,
         "scan": cost.rate,
-        "shuffle": cost.rate if together == "events" else emitted[0] * moves,
+        "shuffle": moved,
         "group": sum(emitted) if together == "events" else sum(emitted[1:]),
     }
 
@@ -275,8 +276,11 @@ def _depth_note(count: int, works: dict[int, float]) -> str:
 def _brought_together(plan: Plan, levels: tuple[Level, ...], partitions: int, cost: SparkCost) -> Physical:
     """Choose how rows come to where they are needed."""
     own = partitions if partitions <= MANY_PARTITIONS else None
+    if len({node.node.keys for node in plan.nodes}) > 1:
+        note = "each level brings its rows together by itself: its nodes have different keys"
+        return Physical(levels, "nothing", 0, None, (note,))
     has_keys = bool(plan.query.parsed_keys)
-    first = sum(cost.rows(plan.nodes[position].window) for position in levels[0].nodes)
+    first = sum(cost.by(plan.nodes[at].node.keys).rows(plan.nodes[at].window) for at in levels[0].nodes)
     known = isinstance(plan.cost_model, SparkCost) and not cost.assumed
     if has_keys and known and first >= SPARSE * cost.rate and len(plan.nodes) > 1:
         note = f"raw events are brought together by key: panes would leave {first / cost.rate:.2f} rows of each"

@@ -12,7 +12,6 @@ from factor_windows.functions import Kind
 from factor_windows.graph import Node, keys_of
 from factor_windows.query import Query
 from factor_windows.slices import Slices, Tiling, in_order
-from factor_windows.window import Window
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,6 +21,22 @@ if TYPE_CHECKING:
 
 Tree = Mapping[Node, Node | None]
 """Each node's parent; `None` is the raw events. What a search returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A node whose results are shown: under which names, and which of the query's aggregates they are."""
+
+    node: Node
+    names: tuple[str, ...]
+    aggregates: tuple[int, ...]
+    """The places of the aggregates in the query."""
+
+    @classmethod
+    def of_query(cls, query: Query) -> tuple[Asked, ...]:
+        """Return a query's windows, each for all its keys and with all its aggregates."""
+        aggregates = tuple(range(len(query.aggregates)))
+        return tuple(cls(Node(window, keys_of(query)), names, aggregates) for window, names in query.names.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +60,11 @@ class PlanNode:
     def exposed(self) -> bool:
         """Say whether the user sees the node's results."""
         return bool(self.shown_as)
+
+    @property
+    def label(self) -> str:
+        """Return the names under which the node is shown, or, for a hidden one, its own in parentheses."""
+        return ", ".join(self.shown_as) if self.exposed else f"({self.name})"
 
     @property
     def kind(self) -> str:
@@ -71,13 +91,24 @@ class Plan:
     """How good the search's answer is: `optimal`, `heuristic` or `time_limit`."""
     bound: Cost = 0
     """What no plan of those that were looked at can cost less than."""
+    asked: tuple[Asked, ...] = ()
+    """What is shown; by default each of the query's windows, for all its keys and with all its aggregates."""
 
     @classmethod
     def of_tree(
-        cls, query: Query, tree: Tree, *, search: str, cost_model: CostModel, status: str, bound: Cost = 0
+        cls,
+        query: Query,
+        tree: Tree,
+        *,
+        search: str,
+        cost_model: CostModel,
+        status: str,
+        bound: Cost = 0,
+        asked: tuple[Asked, ...] = (),
     ) -> Plan:
         """Name the nodes of a tree, put them in order and price them."""
-        shown_as = query.names
+        asked = asked or Asked.of_query(query)
+        shown_as = {each.node: each.names for each in asked}
         names = _node_names(tree, shown_as)
         nodes = []
         for node in _parents_first(tree):
@@ -87,13 +118,15 @@ class Plan:
                     name=names[node],
                     node=node,
                     parent=None if parent is None else names[parent],
-                    shown_as=shown_as.get(node.window, ()) if isinstance(node.window, Window) else (),
-                    cost=cost_model.of(node.window, None if parent is None else parent.window),
+                    shown_as=shown_as.get(node, ()),
+                    cost=cost_model.price(node, parent),
                 )
             )
-        return cls(query=query, nodes=tuple(nodes), search=search, cost_model=cost_model, status=status, bound=bound)
+        return cls(query, tuple(nodes), search, cost_model, status, bound, asked)
 
     def __post_init__(self) -> None:
+        if not self.asked:
+            object.__setattr__(self, "asked", Asked.of_query(self.query))
         earlier: dict[str, PlanNode] = {}
         for node in self.nodes:
             if node.name in earlier:
@@ -101,11 +134,12 @@ class Plan:
             if node.parent is not None:
                 _check_edge(node, earlier.get(node.parent), self.query.kind)
             earlier[node.name] = node
-        shown = {node.window: node.shown_as for node in self.nodes if node.exposed}
-        if shown != self.query.names or len(shown) != sum(node.exposed for node in self.nodes):
+        shown = {node.node: node.shown_as for node in self.nodes if node.exposed}
+        asked = {each.node: each.names for each in self.asked}
+        if shown != asked or len(shown) != sum(node.exposed for node in self.nodes):
+            if {node.window for node in shown} == {node.window for node in asked} and len(shown) == len(asked):
+                raise PlanError("the plan does not compute the query's windows for the query's keys")
             raise PlanError("the plan does not show each of the query's windows exactly once, under its own names")
-        if any(node.node.keys != keys_of(self.query) for node in self.nodes if node.exposed):
-            raise PlanError("the plan does not compute the query's windows for the query's keys")
         read = {node.parent for node in self.nodes}
         for node in self.nodes:
             if not node.exposed and node.name not in read:
@@ -119,7 +153,7 @@ class Plan:
     @property
     def naive_cost(self) -> Cost:
         """Return the cost of computing every window from the raw events."""
-        return sum(self.cost_model.of(window, None) for window in self.query.names)
+        return sum(self.cost_model.price(each.node, None) for each in self.asked)
 
     def children(self, name: str | None) -> tuple[PlanNode, ...]:
         """List the nodes that read the named one, or the raw events."""
@@ -133,7 +167,9 @@ class Plan:
     def naive(self) -> Plan:
         """Return the plan that computes every window from the raw events."""
         tree = {node.node: None for node in self.nodes if node.exposed}
-        return Plan.of_tree(self.query, tree, search="none", cost_model=self.cost_model, status="heuristic")
+        return Plan.of_tree(
+            self.query, tree, search="none", cost_model=self.cost_model, status="heuristic", asked=self.asked
+        )
 
     def explain(self, *, physical: bool = False, streaming: bool = False) -> str:
         """Draw the tree as text: names, costs, reads, the predicted gain; and how it runs on Spark or on a stream."""
@@ -171,6 +207,19 @@ class Plan:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": self.explain(), "text/html": self._repr_html_()}
 
+    def to_json(self) -> str:
+        """Write the plan as JSON, with the query and the costs that it was chosen by; `from_json` reads it."""
+        from factor_windows.serialize import to_json
+
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """Read what `to_json` wrote, with this version or an earlier one."""
+        from factor_windows.serialize import from_json
+
+        return from_json(text)
+
     def sql(self, *, dialect: str = "spark") -> str:
         """Write the plan as SQL that runs without this library, in the dialect of spark, duckdb or flink."""
         from factor_windows.sql.emit import emit
@@ -202,7 +251,7 @@ class Plan:
 def _parents_first(tree: Tree) -> Iterator[Node]:
     """Walk the tree depth first, shorter windows before longer ones."""
     children: dict[Node | None, list[Node]] = {}
-    for node in sorted(tree, key=lambda node: in_order(node.window), reverse=True):
+    for node in sorted(tree, key=lambda node: (in_order(node.window), len(node.keys), sorted(node.keys)), reverse=True):
         children.setdefault(tree[node], []).append(node)
     waiting = children.get(None, [])
     while waiting:
@@ -211,13 +260,14 @@ def _parents_first(tree: Tree) -> Iterator[Node]:
         waiting += children.get(node, [])
 
 
-def _node_names(tree: Tree, shown_as: Mapping[Window, tuple[str, ...]]) -> dict[Node, str]:
+def _node_names(tree: Tree, shown_as: Mapping[Node, tuple[str, ...]]) -> dict[Node, str]:
     """Call a shown node by its first name, and a hidden one by its label unless a user's name is in the way."""
     taken = {name for names in shown_as.values() for name in names}
+    several_keys = len({node.keys for node in tree}) > 1
     names: dict[Node, str] = {}
     for node in tree:
-        shown = shown_as.get(node.window) if isinstance(node.window, Window) else None
-        name = shown[0] if shown else node.window.label
+        shown = shown_as.get(node)
+        name = shown[0] if shown else node.label if several_keys else node.window.label
         while not shown and name in taken:
             name += " (factor)"
         taken.add(name)

@@ -39,6 +39,8 @@ class Query:
     """The table or sub-query that the events come from, in SQL; `run` is handed the events themselves."""
     outer: str = ""
     """What SQL goes on to do with the result, which it calls {result}."""
+    name: str = ""
+    """What the result is called where several queries share a plan."""
     window_names: tuple[str, ...] = field(init=False, repr=False)
     """The windows' names in order; a window's name is no part of its identity, but it is of a query's."""
     parsed_time: Expression = field(init=False, repr=False, compare=False)

@@ -17,6 +17,8 @@ class StateColumns:
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._columns: dict[tuple[str, str], State] = {}
+        self.used: list[tuple[str, ...]] = []
+        """The columns of each aggregate that was added."""
 
     @property
     def states(self) -> tuple[State, ...]:
@@ -41,6 +43,7 @@ class StateColumns:
                 merged = _filled(state.combine, own | {state.name: exp.column(column, quoted=True)})
                 self._columns[meaning] = State(column, state.lift, merged)
             own[state.name] = exp.column(self._columns[meaning].name, quoted=True)
+        self.used.append(tuple(column.name for column in own.values()))
         constants = zip(aggregate.function.parameters[1:], aggregate.arguments[1:], strict=False)
         values = {name: parse_one(text, dialect=VerbatimSpark) for name, text in constants}
         return _filled(lower, own | values)

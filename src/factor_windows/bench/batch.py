@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from time import perf_counter
@@ -25,7 +25,6 @@ from factor_windows.bench.workloads import stream
 from factor_windows.expressions import quoted
 from factor_windows.levels import RAW, compile_levels
 from factor_windows.plan import Plan
-from factor_windows.query import Query
 from factor_windows.search import SEARCHES, optimize
 from factor_windows.spark.compare import TOLERANCE
 from factor_windows.spark.naive import naive
@@ -45,6 +44,8 @@ class Known:
     rate: float
     keys: int
     events: int
+    combinations: Mapping[frozenset[str], int] = field(default_factory=dict)
+    selectivity: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, stream: str, events: int) -> Known:
@@ -79,7 +80,8 @@ def measure(spark: SparkSession, case: Case, folders: Folders, *, repeats: int, 
             run()
     folder = folders.of(case.stream, case.events)
     contenders = _contenders(spark, case, plans, folder)
-    alike = {name: [other for other in plans if way(plans[other]) == way(plan)] for name, plan in plans.items()}
+    ways = {name: way(plan) for name, plan in plans.items()}
+    alike = {name: [other for other in ways if ways[other] == ways[name]] for name in ways}
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     answers: dict[str, Row | None] = {}
     shuffled = {}
@@ -113,7 +115,7 @@ def _contenders(
 ) -> dict[str, Callable[[], Row | None]]:
     """Return what computes a case over the events of a folder, by name."""
     query = case.query
-    first = Query(time=query.time, keys=query.keys, windows=query.windows[:1], aggregates=query.aggregates)
+    first = replace(query, windows=query.windows[:1])
     frames: dict[str, Callable[[DataFrame], DataFrame]] = {
         "naive": lambda events: naive(query, events),
         ALONE: lambda events: naive(first, events),

@@ -142,5 +142,5 @@ def predict(gap: Gap, *, sets: int = SETS) -> Result:
 
 
 def _gain(query: Query, rate: int, way: dict[str, str | bool]) -> float:
-    plan = optimize(query, cost="paper", rate=rate, unit="1 second", time_limit=10.0, **way)  # type: ignore[arg-type]
+    plan = optimize(query, cost="paper", rate=rate, unit="1 second", time_limit=10.0, **way)  # type: ignore[call-overload]
     return float(plan.naive_cost / plan.cost)

@@ -60,6 +60,8 @@ def draw(results: Sequence[Result], folder: Path) -> dict[str, str]:
         ("planning", "Planning time: mean and standard deviation of ten window sets", _planning,
          [each for each in chosen(results, experiment="planning") if each.windows <= 20 and chart_of(each) in CHARTS]),
         ("growth", "Time for 1 to 100 windows", _growth, chosen(results, experiment="growth")),
+        ("load", "Time for more and more events and windows, and memory on the way", _load,
+         [each for each in chosen(results, experiment="soak") if each.seconds]),
         ("peers", "Other engines, and our rewriting for them", _peers, chosen(results, experiment="peers")),
     ]  # fmt: skip
     for stream, events in dict.fromkeys((each.stream, each.events) for each in tables):
@@ -170,6 +172,35 @@ def _growth(results: Sequence[Result]) -> Any:
     panel.set_ylabel(f"seconds for {amount(ordered[0].events)} events")
     panel.set_ylim(bottom=0)
     panel.legend()
+    return figure
+
+
+def _load(results: Sequence[Result]) -> Any:
+    figure, axes = pyplot.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
+    for panel, what in zip(axes, ("events", "windows"), strict=False):
+        own = sorted((each for each in results if each.setup == what), key=lambda each: getattr(each, what))
+        panel.plot(
+            [getattr(each, what) for each in own],
+            [each.typical("best") for each in own],
+            marker="o",
+            markersize=3,
+            color=COLOURS["best"],
+        )
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        panel.set_xlabel(what)
+        panel.set_ylabel("seconds")
+    for each in results:
+        if each.setup == "stream" or each.events >= 100_000_000:
+            samples = sorted((int(place), value) for place, value in each.state["samples"].items())
+            share = [place / max(1, len(samples) - 1) for place, _ in samples]
+            axes[2].plot(
+                share, [value for _, value in samples], label=each.setup if each.setup == "stream" else "batch"
+            )
+    axes[2].set_xlabel("share of the run")
+    axes[2].set_ylabel("MB of the driver's process")
+    axes[2].set_ylim(bottom=0)
+    axes[2].legend()
     return figure
 
 

@@ -242,6 +242,25 @@ def _others(results: Sequence[Result], captions: dict[str, str]) -> Iterator[str
             "the micro-batches after the first three, and the largest state."
         )
         yield tables.state_table(own)
+    if own := [each for each in chosen(results, experiment="soak") if each.seconds]:
+        yield "## Load"
+        yield (
+            "Events made on the fly, `count` and `sum` by 100 devices, every result checked by the sums of each window "
+            "(`make soak`). Memory is that of the driver's process, in which everything runs. Of the stream, the "
+            "seconds are those of a micro-batch of five million events."
+        )
+        yield from _figure("load", captions)
+        yield tables.soak_table(own)
+    if own := chosen(results, experiment="dashboards"):
+        yield "## Many queries"
+        yield (
+            "Twelve dashboards over one stream (`factor_windows.bench.dashboards`): windows of a minute to a day, by "
+            "device, by site and over all, with three conditions. `naive` runs them one by one; `dearest alone` is the "
+            "one of them that takes longest; `best` is one shared plan, all twelve results written. On a stream, "
+            "the time of a micro-batch, and for `naive` of all twelve."
+        )
+        yield tables.time_table(own, "dashboards", lambda each: f"{each.setup}, {each.name.rpartition(', ')[2]}")
+        yield tables.state_table([each for each in own if each.state])
     if own := chosen(results, experiment="choices"):
         yield "## Plans of every kind"
         yield tables.time_table(

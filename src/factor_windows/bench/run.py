@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,9 +22,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from factor_windows.bench.batch import Folders
+    from factor_windows.bench.dashboards import Case as DashboardsCase
+    from factor_windows.bench.soak import Case as SoakCase
     from factor_windows.bench.streaming import Case as StreamingCase
 
-ON_REQUEST = ("choices", "gaps")
+ON_REQUEST = ("choices", "gaps", "soak")
 """Experiments that are run only when they are asked for by name."""
 START_UP = 3.0
 """Seconds that a case takes on Spark whatever its size, roughly."""
@@ -92,7 +93,7 @@ class Evaluation:
         return (job for job in self._all() if self.options.wants(job.name))
 
     def _all(self) -> Iterator[Job]:
-        from factor_windows.bench import streaming
+        from factor_windows.bench import dashboards, soak, streaming
 
         options = self.options
         for planned in planning.cases(quick=options.quick):
@@ -104,7 +105,10 @@ class Evaluation:
             yield Job(batch.name, partial(self._batch, batch), weight)
         for stream in () if options.quick else streaming.cases():
             yield Job(stream.name, partial(self._stream, stream), 60.0)
-
+        for load in soak.cases():
+            yield Job(load.name, partial(self._soak, load), 30.0)
+        for many in () if options.quick else dashboards.cases(options.events or 10_000_000):
+            yield Job(many.name, partial(self._dashboards, many), 150.0)
         if options.flink is not None:
             for case in experiments.flink_cases():
                 yield Job(case.name, partial(self._flink, case, options.flink), 60.0)
@@ -122,6 +126,16 @@ class Evaluation:
             measure(self.spark, case, self.folders, repeats=1, random=Random(self.options.seed))
             self.warm = True
         return measure(self.spark, case, self.folders, repeats=self.options.repeats, random=self.random)
+
+    def _soak(self, case: SoakCase) -> Result:
+        from factor_windows.bench.soak import measure
+
+        return measure(self.spark, case)
+
+    def _dashboards(self, case: DashboardsCase) -> Result:
+        from factor_windows.bench.dashboards import measure
+
+        return measure(self.spark, case, repeats=self.options.repeats, random=self.random)
 
     def _stream(self, case: StreamingCase) -> Result:
         from factor_windows.bench.streaming import measure
@@ -173,6 +187,13 @@ def line(result: Result) -> str:
     if not result.seconds:
         gains = ", ".join(f"{name} {gain:.1f}" for name, gain in result.gains.items())
         return f"{result.name}: predicted gains {gains}"
+    if result.experiment == "soak":
+        most = result.state["memory"]["most"]
+        return (
+            f"{result.name}: {result.typical('best'):.2f} s, at most {most:,} MB"
+            if result.seconds
+            else f"{result.name}: WRONG SUMS"
+        )
     if "naive" not in result.seconds:
         took = ", ".join(f"{name} {1000 * result.typical(name):.1f} ms" for name in result.seconds)
         return f"{result.name}: {took}"
@@ -184,7 +205,6 @@ def line(result: Result) -> str:
 
 def data_folder(given: Path | None) -> Path | None:
     """Find the real data: where the option or FACTOR_WINDOWS_DATA points, or beside the project."""
-    with suppress(KeyError):
-        given = given or Path(os.environ["FACTOR_WINDOWS_DATA"])
+    named = os.environ.get("FACTOR_WINDOWS_DATA")
     beside = Path("..") / "shared" / "data"
-    return given or (beside if beside.is_dir() else None)
+    return given or (Path(named) if named else beside if beside.is_dir() else None)

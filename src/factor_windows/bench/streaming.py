@@ -59,10 +59,10 @@ def measure(spark: SparkSession, case: Case) -> Result:
     with TemporaryDirectory(prefix="factor-windows-") as folder:
         events = devices(spark, BATCHES * BATCH)
         events.repartitionByRange(BATCHES, "ts").write.parquet(f"{folder}/in")
-        _in_order(Path(folder) / "in")
-        stream = _stream(spark, f"{folder}/in", events.schema)
+        in_order(Path(folder) / "in")
+        stream = read_stream(spark, f"{folder}/in", events.schema)
         for name, frame in (("naive", naive(query, stream)), ("best", plan.run(stream))):
-            seconds[name], state[name] = _steady(frame, name)
+            seconds[name], state[name] = steady(frame, name)
     count, different = _compared(spark.table("naive"), spark.table("best"))
     wrong = ("best",) if different else ()
     for name in wrong:
@@ -76,12 +76,13 @@ def measure(spark: SparkSession, case: Case) -> Result:
     )  # fmt: skip
 
 
-def _stream(spark: SparkSession, folder: str, schema: StructType) -> DataFrame:
+def read_stream(spark: SparkSession, folder: str, schema: StructType) -> DataFrame:
+    """Read files one by one as a stream."""
     files = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
     return files.withWatermark("ts", WATERMARK)
 
 
-def _in_order(folder: Path) -> None:
+def in_order(folder: Path) -> None:
     """Let the files be read in the order of their names, which is that of time."""
     for number, path in enumerate(sorted(folder.glob("*.parquet"))):
         os.utime(path, (number + 1, number + 1))
@@ -94,7 +95,7 @@ def _compared(naive: DataFrame, best: DataFrame) -> tuple[int, int]:
     return compared(*(frame.where(frame.window_end <= until) for frame in (best, naive)))
 
 
-def _steady(result: DataFrame, name: str) -> tuple[list[float], dict[str, int]]:
+def steady(result: DataFrame, name: str) -> tuple[list[float], dict[str, int]]:
     """Run a stream to its end, into a table in memory; return the later micro-batches' times and the largest state."""
     writer = result.writeStream.format("memory").queryName(name).outputMode("append").trigger(availableNow=True)
     query = writer.start()

@@ -201,6 +201,21 @@ def state_table(results: Sequence[Result]) -> str:
     return markdown(["windows", "naive, s", "best, s", "gain", "operators", "rows of state", "MB of state"], rows)
 
 
+def soak_table(results: Sequence[Result]) -> str:
+    """List what load takes: seconds, or of a stream those of a micro-batch, and the driver's memory early and late."""
+    rows = []
+    for each in results:
+        samples = [value for _, value in sorted(each.state["samples"].items(), key=lambda pair: int(pair[0]))]
+        third = max(1, len(samples) // 3)
+        early, late = median(samples[third : 2 * third] or samples), median(samples[-third:])
+        rows.append([
+            each.setup, f"{each.events:,}", str(each.windows), f"{each.typical('best'):.2f}", f"{each.rows:,}",
+            f"{early:,.0f}", f"{late:,.0f}", f"{max(samples):,}",
+        ])  # fmt: skip
+    header = ["what grows", "events", "windows", "s", "rows", "MB, middle third", "MB, last third", "MB, most"]
+    return markdown(header, rows)
+
+
 def gap_table(results: Sequence[Result]) -> str:
     """List predicted gains over naive by the paper's costs."""
     ways = list(results[0].gains)

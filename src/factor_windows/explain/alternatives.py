@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from factor_windows.cost import Cost
 from factor_windows.plan import Plan, PlanNode
-from factor_windows.slices import finer_first
 
 MOST_NODES = 100
 """In larger plans only the raw events are compared, so that explaining takes no longer than planning."""
@@ -26,11 +25,11 @@ def alternatives(plan: Plan, node: PlanNode) -> tuple[Alternative, ...]:
     """List what else of a plan a node could read, the closest first."""
     found = []
     if node.parent is not None:
-        found.append(Alternative(None, plan.cost_model.of(node.window, None) - node.cost))
+        found.append(Alternative(None, plan.cost_model.price(node.node, None) - node.cost))
     for other in plan.nodes if len(plan.nodes) <= MOST_NODES else ():
-        is_finer = finer_first(other.window) < finer_first(node.window)
+        is_finer = other.node.before < node.node.before
         if other.name != node.parent and is_finer and node.node.can_read(other.node, plan.query.kind):
-            found.append(Alternative(other.name, plan.cost_model.of(node.window, other.window) - node.cost))
+            found.append(Alternative(other.name, plan.cost_model.price(node.node, other.node) - node.cost))
     return tuple(sorted(found, key=lambda alternative: (alternative.extra, alternative.parent or "")))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from factor_windows.explain.text import number
-from factor_windows.plan import Plan, PlanNode
+from factor_windows.plan import Plan
 
 
 def mermaid(plan: Plan) -> str:
@@ -22,7 +22,7 @@ def mermaid(plan: Plan) -> str:
     ids = _ids(plan)
     lines = ["flowchart LR", '  raw["raw events"]']
     for node in plan.nodes:
-        text = f'"{_entities(_label(node))}<br/>cost {number(node.cost)}"'
+        text = f'"{_entities(node.label)}<br/>cost {number(node.cost)}"'
         lines.append(f"  {ids[node.name]}" + (f"[{text}]" if node.exposed else f"({text}):::hidden"))
     for node in plan.nodes:
         lines.append(f'  {ids[node.parent]} -- "{number(plan.reads(node))} ×" --> {ids[node.name]}')
@@ -49,7 +49,7 @@ def dot(plan: Plan) -> str:
     lines = ["digraph plan {", "  rankdir=LR", "  node [shape=box]", '  raw [label="raw events"]']
     for node in plan.nodes:
         dashed = "" if node.exposed else ", style=dashed"
-        lines.append(f'  {ids[node.name]} [label="{_escaped(_label(node))}\\ncost {number(node.cost)}"{dashed}]')
+        lines.append(f'  {ids[node.name]} [label="{_escaped(node.label)}\\ncost {number(node.cost)}"{dashed}]')
     for node in plan.nodes:
         lines.append(f'  {ids[node.parent]} -> {ids[node.name]} [label="{number(plan.reads(node))} ×"]')
     return "\n".join([*lines, "}"])
@@ -57,10 +57,6 @@ def dot(plan: Plan) -> str:
 
 def _ids(plan: Plan) -> dict[str | None, str]:
     return {None: "raw"} | {node.name: f"n{place}" for place, node in enumerate(plan.nodes)}
-
-
-def _label(node: PlanNode) -> str:
-    return ", ".join(node.shown_as) if node.exposed else f"({node.name})"
 
 
 def _entities(text: str) -> str:

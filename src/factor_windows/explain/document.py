@@ -8,7 +8,9 @@ from typing import Any
 
 from factor_windows.cost import Cost
 from factor_windows.explain.alternatives import alternatives
+from factor_windows.explain.many import alone
 from factor_windows.plan import Plan
+from factor_windows.shared import SharedPlan
 from factor_windows.slices import Slices, Tiling
 
 
@@ -31,6 +33,7 @@ def document(plan: Plan) -> dict[str, Any]:
             {
                 "name": node.name,
                 "kind": node.kind,
+                "keys": sorted(node.node.keys),
                 **_lengths(node.window, in_units),
                 "parent": node.parent,
                 "reads": plain(plan.reads(node)),
@@ -43,6 +46,21 @@ def document(plan: Plan) -> dict[str, Any]:
             }
             for node in plan.nodes
         ],
+    }
+
+
+def document_of_many(plan: SharedPlan) -> dict[str, Any]:
+    """Describe a plan for several queries: each pass over the events as a plan, and who reads and pays what."""
+    single, paid = alone(plan), plan.shares()
+    return {
+        "naive_cost": plain(plan.naive_cost),
+        "cost": plain(plan.cost),
+        "search": plan.search,
+        "status": plan.status,
+        "queries": [
+            {"name": name, "cost_alone": plain(single[name]), "cost_shared": plain(paid[name])} for name in paid
+        ],
+        "passes": [document(group.plan) | {"readers": group.readers} for group in plan.groups],
     }
 
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from html import escape
 from importlib.resources import files
-from itertools import count
 from string import Template
 from typing import Any
 
@@ -104,7 +103,7 @@ def _rows(plan: Plan) -> Iterator[str]:
         css = "" if node.exposed else ' class="hidden"'
         meter = f'<meter min="0" max="1" value="{min(1.0, part):.4f}" aria-label="{part:.1%} of naive"></meter>'
         yield (
-            f"<tr><td{css}>{escape(_label(node))}</td><td>{escape(_reads(plan, node))}</td>"
+            f"<tr><td{css}>{escape(node.label)}</td><td>{escape(_reads(plan, node))}</td>"
             f"<td>{number(node.cost)}</td><td>{part:.1%}</td><td>{meter}</td></tr>"
         )
     total = share(plan.cost, plan.naive_cost)
@@ -136,7 +135,7 @@ def _sql(plan: Plan) -> Iterator[str]:
 
 def _data(plan: Plan) -> dict[str, Any]:
     """Return what the page draws."""
-    ids = {node.name: f"n{place}" for place, node in zip(count(), plan.nodes, strict=False)}
+    ids = {node.name: f"n{place}" for place, node in enumerate(plan.nodes)}
     longest = max(node.window.range for node in plan.nodes)
     span = SPAN_RANGES * longest
     step = next((step for step in STEPS if span / step <= TICKS), STEPS[-1])
@@ -147,7 +146,7 @@ def _data(plan: Plan) -> dict[str, Any]:
         "nodes": [
             {
                 "id": ids[node.name],
-                "label": _label(node),
+                "label": node.label,
                 "kind": node.kind,
                 "exposed": node.exposed,
                 "parent": ids[node.parent] if node.parent is not None else None,
@@ -156,8 +155,8 @@ def _data(plan: Plan) -> dict[str, Any]:
                 "cost": number(node.cost),
                 "part": share(node.cost, plan.naive_cost),
                 "raw_reads": number(plan.cost_model.instance_cost(node.window, None)),
-                "raw_cost": number(plan.cost_model.of(node.window, None)),
-                "raw_part": share(plan.cost_model.of(node.window, None), plan.naive_cost),
+                "raw_cost": number(plan.cost_model.price(node.node, None)),
+                "raw_part": share(plan.cost_model.price(node.node, None), plan.naive_cost),
                 "alternatives": [
                     {"parent": ids[other.parent] if other.parent is not None else None}
                     for other in alternatives(plan, node)
@@ -209,10 +208,6 @@ def _formula(plan: Plan, node: PlanNode) -> str:
     product = " × ".join(f"{number(value)} {unit}" for value, unit in factors)
     extra = model.overhead(node.window, above)
     return f"{product}{f' + {number(extra)} for moving rows' if extra else ''} = {number(node.cost)}"
-
-
-def _label(node: PlanNode) -> str:
-    return ", ".join(node.shown_as) if node.exposed else f"({node.name})"
 
 
 def _reads(plan: Plan, node: PlanNode) -> str:

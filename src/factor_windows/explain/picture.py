@@ -41,9 +41,10 @@ def picture(plan: Plan) -> str:
     ]
     for node in plan.nodes:
         part = share(node.cost, naive_cost)
-        name = ", ".join(node.shown_as) or f"({node.name})"
         parts += _link(places[node.parent], places[node.name], f"{number(plan.reads(node))} ×")
-        parts += _box(places[node.name], name, f"cost {number(node.cost)}, {part:.1%} of naive", part, not node.exposed)
+        parts += _box(
+            places[node.name], node.label, f"cost {number(node.cost)}, {part:.1%} of naive", part, not node.exposed
+        )
     return "\n".join([*parts, "</svg>", ""])
 
 

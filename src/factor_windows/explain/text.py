@@ -23,6 +23,8 @@ class Line:
     """The node's cost, as a share of what the naive plan costs."""
     note: str
     hidden: bool = False
+    node: str = ""
+    """The name of the node; none for the raw events."""
 
     @property
     def percent(self) -> str:
@@ -56,7 +58,8 @@ def tree(plan: Plan) -> list[Line]:
         last = node is children[node.parent][-1]
         branch = indent + ("└─ " if last else "├─ ")
         part = share(node.cost, naive_cost)
-        lines.append(Line(branch, _name(node), number(node.cost), part, _reads(plan, node), not node.exposed))
+        note = _reads(plan, node)
+        lines.append(Line(branch, node.label, number(node.cost), part, note, not node.exposed, node.name))
         deeper = indent + ("   " if last else "│  ")
         waiting += [(deeper, child) for child in reversed(children.get(node.name, []))]
     return lines
@@ -111,10 +114,6 @@ def rate(plan: Plan) -> str:
         return "a dense stream is assumed; say rate= and keys= to be exact"
     keys = f", {number(model.keys)} keys" if isinstance(model, SparkCost) and model.keys != 1 else ""
     return f"{number(model.rate)} event{'s' * (model.rate != 1)} every {readable(model.unit)}{keys}"
-
-
-def _name(node: PlanNode) -> str:
-    return ", ".join(node.shown_as) if node.exposed else f"({node.name})"
 
 
 def _reads(plan: Plan, node: PlanNode) -> str:
@@ -176,7 +175,7 @@ def explain_streaming(plan: Plan) -> str:
     for number, level in enumerate(levels, start=1):
         nodes = [plan.nodes[position] for position in level.nodes]
         open_instances = sum(_open_instances(node.window) for node in nodes)
-        names = ", ".join(_name(node) for node in nodes)
+        names = ", ".join(node.label for node in nodes)
         lines.append(
             f"  operator {number} keeps {names}: at least {open_instances:,} row{'s' * (open_instances > 1)} "
             "for each key, and those of the watermark's delay"

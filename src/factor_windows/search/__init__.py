@@ -2,51 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import inf
-from typing import Protocol
+from typing import overload
 
-from factor_windows.cost import CostModel, PaperCost, Rate, SparkCost
+from factor_windows.cost import Rate
 from factor_windows.errors import OptionError
-from factor_windows.graph import CoverageGraph
-from factor_windows.plan import Plan
+from factor_windows.plan import Asked, Plan
 from factor_windows.prices import Prices
 from factor_windows.query import Query
-from factor_windows.search.best import Found, best
-from factor_windows.search.coverage import cheapest_parents
-from factor_windows.search.factor import with_factor_windows
-from factor_windows.search.none import read_raw
-from factor_windows.search.slicing import flat_slices
+from factor_windows.search.many import plan_together
+from factor_windows.search.planned import COST_MODELS, SEARCHES, Options, Statistics, planned
+from factor_windows.shared import SharedPlan
 from factor_windows.window import Duration
 
-
-class Statistics(Protocol):
-    """What `analyze` measures and a plan can use."""
-
-    @property
-    def rate(self) -> float:
-        """Return the events per second, over all keys together."""
-
-    @property
-    def keys(self) -> int:
-        """Return the number of combinations of keys."""
-
-    @property
-    def events(self) -> int:
-        """Return the number of events."""
+__all__ = ["COST_MODELS", "SEARCHES", "Statistics", "optimize"]
 
 
-SIMPLE = {
-    "none": read_raw,
-    "coverage": cheapest_parents,
-    "factor": with_factor_windows,
-    "slicing": flat_slices,
-}
-SEARCHES = (*SIMPLE, "best")
-COST_MODELS = ("spark", "paper")
-
-
+@overload
 def optimize(
     query: Query,
+    *,
+    search: str = ...,
+    cost: str = ...,
+    rate: Rate | None = ...,
+    unit: Duration | None = ...,
+    keys: int | None = ...,
+    statistics: Statistics | None = ...,
+    slices: bool = ...,
+    time_limit: float = ...,
+    prices: Prices | None = ...,
+    selectivity: Mapping[str, float] | None = ...,
+) -> Plan: ...
+@overload
+def optimize(
+    query: Sequence[Query],
+    *,
+    search: str = ...,
+    cost: str = ...,
+    rate: Rate | None = ...,
+    unit: Duration | None = ...,
+    keys: int | None = ...,
+    statistics: Statistics | None = ...,
+    slices: bool = ...,
+    time_limit: float = ...,
+    prices: Prices | None = ...,
+    selectivity: Mapping[str, float] | None = ...,
+) -> SharedPlan: ...
+def optimize(
+    query: Query | Sequence[Query],
     *,
     search: str = "best",
     cost: str = "spark",
@@ -57,11 +61,14 @@ def optimize(
     slices: bool = True,
     time_limit: float = 1.0,
     prices: Prices | None = None,
-) -> Plan:
-    """Find a cheap plan for a query; `rate` is the number of events per `unit` of time, over all `keys` together.
+    selectivity: Mapping[str, float] | None = None,
+) -> Plan | SharedPlan:
+    """Find a cheap plan for a query, or one for several queries over the same stream.
 
-    `statistics`, from `analyze`, stand for all three. The search `best` may use `slices`, and returns what it has after
-    `time_limit` seconds. `prices`, from `factor-windows calibrate`, are those of your Spark.
+    `rate` is the number of events per `unit` of time, over all `keys` together. `statistics`, from `analyze`, stand for
+    all three. The search `best` may use `slices`, and returns what it has after `time_limit` seconds. `prices`, from
+    `factor-windows calibrate`, are those of your Spark. For several queries, `selectivity` says by their names what
+    share of the events their conditions keep.
 
     >>> from factor_windows.window import tumbling
     >>> windows = [tumbling("20m"), tumbling("30m"), tumbling("40m")]
@@ -73,27 +80,17 @@ def optimize(
     >>> int(plan.cost), plan.nodes[0].name, plan.status
     (142, 'slices at 20 minutes, 30 minutes', 'optimal')
     """
-    if not isinstance(query, Query):
-        raise OptionError(f"{query!r} is not a Query; make one with Query(time=..., windows=..., aggregates=...)")
-    for option, value, allowed in (("search", search, SEARCHES), ("cost", cost, COST_MODELS)):
-        if not isinstance(value, str) or value not in allowed:
-            raise OptionError(f"{option} {value!r} is unknown; allowed are {', '.join(allowed)}")
-    if not isinstance(time_limit, int | float) or not time_limit > 0:
-        raise OptionError(f"time_limit {time_limit!r} is not a positive number of seconds")
     events = inf
     if statistics is not None:
         rate, unit, keys, events = statistics.rate, "1 second", statistics.keys, statistics.events
-    thrifty = search == "best"
-    model: CostModel
-    if cost == "paper":
-        model = PaperCost.of_query(query, rate=rate, unit=unit, keys=keys, thrifty=thrifty)
-    else:
-        model = SparkCost.of_query(
-            query, rate=rate, unit=unit, keys=keys, thrifty=thrifty, prices=prices, events=events
+    options = Options(search, cost, rate, unit, keys, slices, time_limit, prices, events)
+    if isinstance(query, Query):
+        return planned(query, Asked.of_query(query), options)
+    if not isinstance(query, Sequence) or not query or not all(isinstance(each, Query) for each in query):
+        raise OptionError(
+            f"{query!r} is not a Query; make one with Query(time=..., windows=..., aggregates=...), "
+            "or give a list of them"
         )
-    graph = CoverageGraph.of_query(query)
-    if search == "best":
-        found = best(graph, model, slices=slices, seconds=time_limit)
-    else:
-        found = Found(SIMPLE[search](graph, model), "heuristic", 0)
-    return Plan.of_tree(query, found.tree, search=search, cost_model=model, status=found.status, bound=found.bound)
+    known = dict(statistics.selectivity) if statistics is not None else {}
+    counted = dict(statistics.combinations) if statistics is not None else {}
+    return plan_together(query, options, selectivity=known | dict(selectivity or {}), combinations=counted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -14,7 +14,7 @@ from factor_windows.search.coverage import cheapest_parent
 from factor_windows.search.exact import cheapest_tree
 from factor_windows.search.factor import best_factors, cheapest_with, total
 from factor_windows.search.panes import common_panes, ladders, slicings
-from factor_windows.slices import Slices, Tiling, finer_first, in_order, slices_of
+from factor_windows.slices import Slices, Tiling, in_order, slices_of
 from factor_windows.window import Window
 
 MOST_WINDOWS = 40
@@ -23,6 +23,8 @@ MOST_EDGES = 20_000
 """Up to how many edges the search is exact."""
 SOME = 30
 """How many hidden nodes of a kind are looked at if there are more windows than that."""
+FEWEST = 6
+"""How many of a kind are looked at for each set of keys, if there are many of those too."""
 LEAST_SECONDS = 0.05
 """What the integer program gets at least, when all else took longer than it should."""
 ROUNDING = 1e-12
@@ -54,18 +56,25 @@ class _Search:
         self.slices = slices
         self.required = graph.nodes
         self.large = len(graph.nodes) > MOST_WINDOWS
-        self.windows = [window_of(node) for node in graph.nodes]
-        self.panes = common_panes(self.windows)
+        self.key_sets = _key_sets(graph.nodes)
+        self.windows = {
+            keys: list(dict.fromkeys(window_of(node) for node in graph.nodes if node.keys <= keys))
+            for keys in self.key_sets
+        }
+        self.panes = {keys: common_panes(windows) for keys, windows in self.windows.items()}
         self.factors = best_factors(graph, cost)
-        self.keys = frozenset[str]().union(*(node.keys for node in graph.nodes))
         self.options: dict[Node, dict[Node | None, Cost]] = {}
 
     def found(self) -> Found:
         """Solve, fit slices to their readers, solve again; then see that the paper's own plan is not cheaper."""
-        self._add((*self.required, *map(self._node, self._tilings())))
+        self._add((*self.required, *self._hidden()))
         found = self._solved()
         if self.slices:
-            more = [self._node(slicing) for slicing in slicings(self.windows, self.panes)]
+            more = [
+                Node(slicing, keys)
+                for keys, windows in self.windows.items()
+                for slicing in slicings(windows, self.panes[keys])
+            ]
             for _ in range(ROUNDS):
                 if monotonic() > self.deadline:
                     found = replace(found, status="time_limit", bound=self._least())
@@ -84,20 +93,19 @@ class _Search:
     def _total(self, found: Found) -> Cost:
         return total(found.tree, self.cost)
 
-    def _node(self, tiling: Tiling) -> Node:
-        return Node(tiling, self.keys)
-
-    def _tilings(self) -> Iterable[Tiling]:
+    def _hidden(self) -> Iterable[Node]:
         """List hidden nodes that are worth a look, fewer of each kind if there are very many windows."""
-        hopping = ladders(self.windows, self.graph.kind)
-        kinds: tuple[Sequence[Tiling], ...] = (self.panes, hopping, [node.window for node in self.factors])
-        return (tiling for kind in kinds for tiling in (kind[:SOME] if self.large else kind))
+        most = max(FEWEST, SOME // len(self.key_sets)) if self.large else None
+        for keys, windows in self.windows.items():
+            hopping = ladders(windows, self.graph.kind)
+            yield from (Node(tiling, keys) for kind in (self.panes[keys], hopping) for tiling in kind[:most])
+        yield from list(self.factors)[:most]
 
     def _add(self, nodes: Iterable[Node]) -> None:
         """Price every edge from and to some more nodes; one that is dearer than the raw events is none."""
         new = [node for node in dict.fromkeys(nodes) if node not in self.options and self._is_no_root(node)]
-        self.options |= {node: {None: self.cost.of(node.window, None)} for node in new}
-        order = {node: finer_first(node.window) for node in self.options}
+        self.options |= {node: {None: self.cost.price(node, None)} for node in new}
+        order = {node: node.before for node in self.options}
         added, required = set(new), set(self.required)
         hidden = [node for node in self.options if node not in required]
         for child, parents in self.options.items():
@@ -107,7 +115,7 @@ class _Search:
                 possible = (*([nearest] if nearest else []), *hidden) if child in added else new
             for parent in possible:
                 if order[parent] < order[child] and child.can_read(parent, self.graph.kind):
-                    price = self.cost.of(child.window, parent.window)
+                    price = self.cost.price(child, parent)
                     if price < parents[None]:
                         parents[parent] = price
 
@@ -179,8 +187,14 @@ class _Search:
         for node, parent in tree.items():
             if parent is not None and isinstance(parent.window, Slices):
                 readers.setdefault(parent, []).append(node.window)
-        return [self._node(slices_of(found)) for found in readers.values()]
+        return [Node(slices_of(found), slices.keys) for slices, found in readers.items()]
+
+
+def _key_sets(nodes: Iterable[Node]) -> tuple[frozenset[str], ...]:
+    """List the keys that hidden nodes may have: those of windows that are asked for, and all of them together."""
+    own = sorted({node.keys for node in nodes}, key=lambda keys: (-len(keys), sorted(keys)))
+    return tuple(dict.fromkeys((frozenset[str]().union(*own), *own)))
 
 
 def _longest_first(node: Node) -> tuple[int, ...]:
-    return tuple(-part for part in in_order(node.window))
+    return (*(-part for part in in_order(node.window)), len(node.keys))

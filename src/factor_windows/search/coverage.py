@@ -16,10 +16,10 @@ def cheapest_parent(node: Node, parents: tuple[Node, ...], cost: CostModel) -> N
     """Choose one parent: the raw events only if they are cheaper than any other, and among equals the longest."""
     if not parents:
         return None
-    best = min(parents, key=lambda parent: (cost.instance_cost(node.window, parent.window), _longest_first(parent)))
-    return best if cost.of(node.window, best.window) <= cost.of(node.window, None) else None
+    best = min(parents, key=lambda parent: (cost.price(node, parent), _longest_first(parent)))
+    return best if cost.price(node, best) <= cost.price(node, None) else None
 
 
 def _longest_first(node: Node) -> tuple[int, ...]:
     window = window_of(node)
-    return (-window.range, -window.slide, window.offset)
+    return (-window.range, -window.slide, window.offset, len(node.keys))

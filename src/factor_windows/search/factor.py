@@ -47,11 +47,7 @@ def places(graph: CoverageGraph, cost: CostModel) -> Iterator[tuple[Place, froze
 
 def total(tree: Tree, cost: CostModel) -> Cost:
     """Sum what all nodes of a tree cost."""
-    return sum(_price(node, parent, cost) for node, parent in tree.items())
-
-
-def _price(node: Node, parent: Node | None, cost: CostModel) -> Cost:
-    return cost.of(node.window, parent.window if parent else None)
+    return sum(cost.price(node, parent) for node, parent in tree.items())
 
 
 def _without_losers(tree: Tree, factors: Collection[Node], graph: CoverageGraph, cost: CostModel) -> Tree:
@@ -71,8 +67,8 @@ def _without_losers(tree: Tree, factors: Collection[Node], graph: CoverageGraph,
                 )
                 for node in readers
             }
-            loss = sum(_price(node, parent, cost) - _price(node, factor, cost) for node, parent in instead.items())
-            if loss <= _price(factor, kept[factor], cost):
+            loss = sum(cost.price(node, parent) - cost.price(node, factor) for node, parent in instead.items())
+            if loss <= cost.price(factor, kept[factor]):
                 del kept[factor]
                 kept |= instead
                 settled = False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from pyspark.sql import DataFrame
@@ -13,6 +13,7 @@ from factor_windows.errors import OptionError, QueryError
 from factor_windows.query import Query
 from factor_windows.spark.columns import microseconds, types_of
 from factor_windows.window import tumbling
+from factor_windows.workload import named
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,10 @@ class Statistics:
     span: timedelta
     sampled: float
     """The share of the events that was looked at."""
+    combinations: Mapping[frozenset[str], int] = field(default_factory=dict)
+    """How many combinations there are of each set of keys that one of several queries groups by."""
+    selectivity: Mapping[str, float] = field(default_factory=dict)
+    """What share of the events each of several queries is about."""
 
     @property
     def rate(self) -> float:
@@ -36,37 +41,78 @@ class Statistics:
         return self.events / max(self.keys, 1)
 
 
-def analyze(events: DataFrame, *, time: str, keys: Sequence[str] = (), sample: float = 0.01) -> Statistics:
+def analyze(
+    events: DataFrame,
+    *,
+    time: str = "",
+    keys: Sequence[str] = (),
+    sample: float = 0.01,
+    queries: Sequence[Query] = (),
+) -> Statistics:
     """Count events and keys and measure the span of time, from a sample of the events.
+
+    For several `queries` it also counts the combinations of each one's keys, and the share of the events that its
+    condition keeps, in the same pass.
 
     A sample holds fewer keys than the whole. How many there are is estimated from how many of the keys seen were seen
     once only (Chao 1984).
     """
     if not 0 < sample <= 1:
         raise OptionError(f"sample {sample!r} is not a share of the events; it is above 0 and at most 1")
-    query = Query(time=time, keys=keys, windows=[tumbling("1 second")], aggregates=["count(*)"])
+    if not time and not queries:
+        raise OptionError("analyze needs the time column, or the queries that the events are for")
+    queries = named(queries)
+    wanted = list(dict.fromkeys([*keys, *(key.sql for query in queries for key in query.parsed_keys)]))
+    query = Query(time=time or queries[0].time, keys=wanted, windows=[tumbling("1 second")], aggregates=["count(*)"])
     types = types_of(query, events, "__fw_")
     if sample < 1:
         events = events.sample(fraction=sample, seed=17)
     micros = microseconds(query.parsed_time.sql, types.time)
-    columns = [F.expr(key.sql).alias(f"k{number}") for number, key in enumerate(query.parsed_keys)]
-    seen = events.select(*columns, F.expr(micros).alias("t")).where(F.col("t").isNotNull())
-    by_key = seen.groupBy(*(f"k{number}" for number in range(len(columns)))).agg(
-        F.count("*").alias("n"), F.min("t").alias("low"), F.max("t").alias("high")
+    columns = {key.sql: f"k{number}" for number, key in enumerate(query.parsed_keys)}
+    conditions = {each.name: f"f{number}" for number, each in enumerate(queries) if each.where}
+    seen = events.select(
+        *(F.expr(key).alias(name) for key, name in columns.items()),
+        F.expr(micros).alias("t"),
+        *(F.expr(each.where).cast("int").alias(conditions[each.name]) for each in queries if each.where),
+    ).where(F.col("t").isNotNull())
+    by_key = seen.groupBy(*columns.values()).agg(
+        F.count("*").alias("n"),
+        F.min("t").alias("low"),
+        F.max("t").alias("high"),
+        *(F.sum(flag).alias(flag) for flag in conditions.values()),
     )
-    found = by_key.agg(
-        F.sum("n"), F.count("*"), F.count_if(F.col("n") == 1), F.count_if(F.col("n") == 2), F.min("low"), F.max("high")
-    ).first()
-    if found is None or not found[0]:
-        raise QueryError(
-            f"no event with a time was found in {time!r}; give a larger sample, or rate= and keys= by hand"
-        )
-    total, distinct, once, twice, low, high = found
-    unseen = 0 if sample == 1 or not columns else once * (once - 1) / (2 * (twice + 1))
-    count = round(total / sample)
+    several = {frozenset(key.sql for key in each.parsed_keys) for each in queries}
+    by_key = by_key.persist() if several else by_key
+    try:
+        found = by_key.agg(
+            *(F.sum("n"), F.count("*"), F.count_if(F.col("n") == 1), F.count_if(F.col("n") == 2)),
+            *(F.min("low"), F.max("high"), *(F.sum(flag) for flag in conditions.values())),
+        ).first()
+        if found is None or not found[0]:
+            raise QueryError(
+                f"no event with a time was found in {query.time!r}; give a larger sample, or rate= and keys= by hand"
+            )
+        total, distinct, once, twice, low, high, *kept = found
+        count = round(total / sample)
+
+        def estimated(by: Collection[str], distinct: int, once: int, twice: int) -> int:
+            unseen = 0.0 if sample == 1 or not by else once * (once - 1) / (2 * (twice + 1))
+            return int(min(count, round(distinct + unseen)))
+
+        combinations = {}
+        for some in several:
+            each = by_key.groupBy(*(columns[key] for key in sorted(some))).agg(F.sum("n").alias("n"))
+            counted = each.agg(F.count("*"), F.count_if(F.col("n") == 1), F.count_if(F.col("n") == 2)).first()
+            combinations[some] = estimated(some, *(counted or (1, 0, 0)))
+    finally:
+        if several:
+            by_key.unpersist()
+    shares = zip(conditions, kept, strict=True)
     return Statistics(
         events=count,
-        keys=min(count, round(distinct + unseen)),
+        keys=estimated(columns, distinct, once, twice),
         span=timedelta(microseconds=high - low),
         sampled=sample,
+        combinations=combinations,
+        selectivity={name: (passed or 0) / total for name, passed in shares},
     )

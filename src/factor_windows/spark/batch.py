@@ -50,12 +50,16 @@ class _Batch(Chain):
             rows = f"SELECT * FROM {_inner(rows)} WHERE {' AND '.join(f'({condition})' for condition in kept)}"
         by_node = len(level.nodes) > 1
         groups = [*self.keys, *([self.node] if by_node else []), self.start, *chunk]
-        needed = [*self.keys, *chunk, *aggregates] if begin == self.start else ["*"]
+        first = begin != self.start
+        carried = self.carried(level, self.event_keys if first else self.keys)
+        columns = {name: sql for name, sql in carried.items() if not first or sql != name}
+        columns |= {} if first else self.merged(level)
+        needed = [*(["*"] if first else chunk), *(f"{sql} AS {name}" for name, sql in columns.items())]
         instance = [f"{fan.start} AS {self.start}", *([f"{fan.node} AS {self.node}"] if by_node else [])]
         rows = f"SELECT {', '.join([*needed, *instance])} FROM {_inner(rows)}"
-        columns = [f"{_braced(sql)} AS {name}" for name, sql in aggregates.items()]
+        computed = [f"{_braced(sql)} AS {name}" for name, sql in aggregates.items()]
         node = [] if by_node else [f"{level.nodes[0]} AS {self.node}"]
-        return f"SELECT {', '.join([*groups, *node, *columns])} FROM {_inner(rows)} GROUP BY {', '.join(groups)}"
+        return f"SELECT {', '.join([*groups, *node, *computed])} FROM {_inner(rows)} GROUP BY {', '.join(groups)}"
 
     def _inside_chunk(self, start: str, *, last: bool) -> str:
         """Keep the instances that a chunk can complete, and at the last level only those that start in it.
@@ -71,7 +75,7 @@ class _Batch(Chain):
 
     def _brought_together(self, rows: str) -> str:
         """Move all that later levels group together into one partition, so that nothing moves again."""
-        if self.physical.together == "events":
+        if self.physical.together in ("events", "nothing"):
             return rows
         columns = self.keys
         if self.physical.together == "chunks":

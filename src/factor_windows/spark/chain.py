@@ -31,6 +31,9 @@ class Chain:
         self.plan = plan if self.types.shared else plan.naive()
         self.query: Query = plan.query
         self.keys = [f"{prefix}k{number}" for number in range(len(plan.query.parsed_keys))]
+        alike = len({node.node.keys for node in self.plan.nodes}) == 1
+        self.event_keys = self.keys if alike else [f"{key}_" for key in self.keys]
+        self.needs = self._needs()
         self.values = [f"{prefix}v{number}" for number in range(len(plan.query.parsed_aggregates))]
         self.time, self.start, self.node = f"{prefix}t", f"{prefix}start", f"{prefix}node"
         self.feed, self.step, self.chunk = f"{prefix}feed", f"{prefix}step", f"{prefix}chunk"
@@ -39,7 +42,7 @@ class Chain:
     def prepared(self, events: DataFrame) -> DataFrame:
         """Add the keys and the time in microseconds; events without a time fall out, as with Spark's window()."""
         query = self.query
-        keys = {name: F.expr(key.sql) for name, key in zip(self.keys, query.parsed_keys, strict=True)}
+        keys = {name: F.expr(key.sql) for name, key in zip(self.event_keys, query.parsed_keys, strict=True)}
         # A time that cannot be null spares Spark the null checks that it would otherwise add to every level.
         time = F.expr(f"coalesce({microseconds(query.parsed_time.sql, self.types.time)}, 0L)")
         known = events.where(f"({query.parsed_time.sql}) IS NOT NULL")
@@ -56,6 +59,39 @@ class Chain:
     def combines(self) -> dict[str, str]:
         """Merge the states of the level above."""
         return {state.name: state.combine for state in self.types.states}
+
+    def carried(self, level: Level, keys: list[str]) -> dict[str, str]:
+        """Return the keys of the instance that a copy of a row feeds: null for those that its node does not have."""
+        found = {}
+        for name, above, key in zip(self.keys, keys, self.query.parsed_keys, strict=True):
+            has = [key.sql in self.plan.nodes[feed.target].node.keys for feed, _ in level.entries]
+            found[name] = above if all(has) else f"CASE WHEN {self._is(has)} THEN {above} END"
+        return found
+
+    def merged(self, level: Level) -> dict[str, str]:
+        """Return the states of the instance that a copy of a row feeds: null for those that nobody needs there."""
+        found = {}
+        for state in self.combines():
+            needed = [state in self.needs[feed.target] for feed, _ in level.entries]
+            found[state] = state if all(needed) else f"CASE WHEN {self._is(needed)} THEN {state} END"
+        return found
+
+    def _is(self, answers: list[bool]) -> str:
+        """Return a condition on the copy of a row that holds for some of the entries of its level."""
+        return f"{looked_up([int(answer) for answer in answers], self.feed, 'int')} = 1"
+
+    def _needs(self) -> list[set[str]]:
+        """List for each node the states that it needs, for what it shows or for those who read it."""
+        number = {node.name: place for place, node in enumerate(self.plan.nodes)}
+        asked = {each.node: each.aggregates for each in self.plan.asked}
+        needs = [
+            {state for place in asked.get(node.node, ()) for state in self.types.results[place].states}
+            for node in self.plan.nodes
+        ]
+        for node in reversed(self.plan.nodes):
+            if node.parent is not None:
+                needs[number[node.parent]] |= needs[number[node.name]]
+        return needs
 
     def fanned_out(self, rows: DataFrame, level: Level, begin: str) -> tuple[DataFrame, FanOut]:
         """Give each row once to every instance that it may feed."""

@@ -52,6 +52,8 @@ class ResultColumn:
     type: DataType
     lower: str
     direct: str
+    states: tuple[str, ...]
+    """The columns of the states that it is made from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,9 @@ def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
         states = _typed_states(aggregate, field.dataType, types, events, f"`{prefix}t`")
         shared = shared and states is not None
         lower = "" if states is None else layout.add(aggregate, states, _typed_lower(aggregate, field.dataType, types))
-        columns.append(ResultColumn(field.name, field.dataType, lower, aggregate.direct(time=f"`{prefix}t`")))
+        direct = aggregate.direct(time=f"`{prefix}t`")
+        used = () if states is None else layout.used[-1]
+        columns.append(ResultColumn(field.name, field.dataType, lower, direct, used))
     return Types(keys, time, tuple(columns), layout.states, shared)
 
 

@@ -27,6 +27,21 @@ def register(spark: SparkSession, name: str, place: str) -> None:
         raise OptionError(f"input {name}={place} cannot be read: {first_sentence(mistake)}") from None
 
 
+def check_free(spark: SparkSession, place: str) -> None:
+    """See that nothing is there that a result would replace."""
+    if _is_there(spark, place):
+        raise OptionError(f"output {place!r} exists already; --overwrite replaces it")
+
+
+def _is_there(spark: SparkSession, place: str) -> bool:
+    if not _is_file(place):
+        return bool(spark.catalog.tableExists(place))
+    try:
+        return bool(spark.read.format("binaryFile").load(place).inputFiles()) or Path(place).exists()
+    except AnalysisException:
+        return False
+
+
 def write(result: DataFrame, place: str) -> None:
     """Write a result as the ending of its name says; any other name is a table of the catalog."""
     writer = result.write.mode("overwrite")

@@ -2,48 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from factor_windows.errors import QueryError, SqlError
+from factor_windows.plan import Plan
 from factor_windows.query import Query
-from factor_windows.search import optimize
+from factor_windows.spark import many
 from factor_windows.spark.chain import finished
 from factor_windows.spark.columns import first_sentence
 from factor_windows.spark.naive import naive
 from factor_windows.sql.parse import read
+from factor_windows.sql.script import Script, planned
 from factor_windows.sql.statement import Statement
-
-Compute = Callable[[Query, DataFrame], DataFrame]
 
 
 def sql(spark: SparkSession, text: str, *, dialect: str | None = None, time: str | None = None) -> DataFrame:
     """Run one statement, with tables looked up in the session."""
     statements = read(text, dialect=dialect, time=time)
     if len(statements) > 1:
-        raise SqlError(f"the text has {len(statements)} statements; run them one at a time")
-    return run(spark, statements[0])
+        raise SqlError(
+            f"the text has {len(statements)} statements; run them one at a time, or with "
+            "fw.optimize(fw.parse(text)).run(events)"
+        )
+    return run(spark, planned(statements))[0]
 
 
-def run(spark: SparkSession, statement: Statement) -> DataFrame:
-    """Run a statement by the best plans of its queries."""
-    return _run(spark, statement, lambda query, events: optimize(query).run(events))
+def run(spark: SparkSession, script: Script) -> list[DataFrame]:
+    """Run the statements of a script by its plans; queries that share one share a pass over their events."""
+    try:
+        computed: dict[str, DataFrame] = {}
+        for plan in script.plans:
+            if isinstance(plan, Plan):
+                computed[plan.query.name] = plan.run(_events(spark, plan.query))
+            else:
+                computed |= many.batch(plan, _events(spark, plan.queries[0]))
+        return [
+            _outside(spark, statement, [computed[query.name] for query in queries])
+            for statement, queries in zip(script.statements, script.queries, strict=True)
+        ]
+    except AnalysisException as mistake:
+        raise _mistake(mistake) from None
 
 
 def run_naively(spark: SparkSession, statement: Statement) -> DataFrame:
     """Run a statement window by window, as Spark would."""
-    return _run(spark, statement, lambda query, events: finished(query, naive(query, events)))
-
-
-def _run(spark: SparkSession, statement: Statement, compute: Compute) -> DataFrame:
     try:
-        results = [compute(query, spark.sql(f"SELECT * FROM {query.source}")) for query in statement.queries]
-        if not statement.outer:
-            return results[0]
-        named: dict[str, Any] = {f"result{number}": result for number, result in enumerate(results)}
-        return spark.sql(statement.outer, **named)
+        results = [finished(query, naive(query, _events(spark, query))) for query in statement.queries]
+        return _outside(spark, statement, results)
     except AnalysisException as mistake:
-        raise QueryError(f"Spark cannot run the query: {first_sentence(mistake)}") from None
+        raise _mistake(mistake) from None
+
+
+def _events(spark: SparkSession, query: Query) -> DataFrame:
+    return spark.sql(f"SELECT * FROM {query.source}")
+
+
+def _outside(spark: SparkSession, statement: Statement, results: Iterable[DataFrame]) -> DataFrame:
+    """Do what a statement does with the results of its queries."""
+    named: dict[str, Any] = {f"result{number}": result for number, result in enumerate(results)}
+    return spark.sql(statement.outer, **named) if statement.outer else named["result0"]
+
+
+def _mistake(mistake: AnalysisException) -> QueryError:
+    return QueryError(f"Spark cannot run the query: {first_sentence(mistake)}")

@@ -103,7 +103,11 @@ class _Stream(Chain):
         if fan.reaches:
             rows = rows.where(fan.reaches)
         by_node = len(level.nodes) > 1
-        rows = rows.withColumns({self.start: F.expr(fan.start), self.node: F.expr(fan.node)})
+        first = begin != self.start
+        columns = self.carried(level, self.event_keys if first else self.keys) | ({} if first else self.merged(level))
+        columns = {name: sql for name, sql in columns.items() if name != sql}
+        columns |= {self.start: fan.start, self.node: fan.node}
+        rows = rows.withColumns({name: F.expr(sql) for name, sql in columns.items()})
         instance = F.struct(
             F.expr(timestamp(self.start, self.types.time)).alias("start"),
             F.expr(timestamp(self.end(self.start, self.node), self.types.time)).alias("end"),

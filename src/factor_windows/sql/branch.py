@@ -8,12 +8,13 @@ from functools import cache
 
 from sqlglot import exp, parse_one
 
-from factor_windows.aggregates import Aggregate, aggregate_inside
+from factor_windows.aggregates import Aggregate, aggregate_inside, filtered
 from factor_windows.errors import FactorWindowsError
 from factor_windows.expressions import VerbatimSpark, name_of, quoted, sql_of
 from factor_windows.functions import FUNCTIONS, Kind
 from factor_windows.query import WINDOW_COLUMNS, Query
 from factor_windows.sql.dialects import TIMESTAMP_BY
+from factor_windows.sql.grouping import for_each_set, grouped
 from factor_windows.sql.trouble import trouble
 from factor_windows.sql.windows import (
     TABLE_CALLS,
@@ -75,18 +76,17 @@ class Branch:
 
 def windows_in(select: exp.Select) -> bool:
     """Say whether a SELECT aggregates over windows."""
-    group = select.args.get("group")
-    items = [_by_name(item, select) for item in group.expressions] if group else []
+    items = [_by_name(item, select) for item in grouped(select)]
     return _table_call(select) is not None or any(call_name(item) in WINDOW_CALLS for item in items)
 
 
-def read_branch(select: exp.Select, *, dialect: str, time: str | None) -> Branch:
-    """Take a SELECT apart."""
+def read_branches(select: exp.Select, *, dialect: str, time: str | None) -> list[Branch]:
+    """Take a SELECT apart; one with GROUPING SETS, ROLLUP or CUBE is a branch for each set of keys."""
     outermost = not isinstance(select.parent, exp.Query | exp.CTE | exp.Subquery)
     for part, name in _NOT_INSIDE.items():
         if select.args.get(part) and not (part in _AT_THE_END and outermost):
             raise trouble(select, f"{name} inside a window aggregate is not supported; write it around the query")
-    return _Reader(_detached(select), dialect, time).branch()
+    return [_Reader(each, dialect, time).branch() for each in for_each_set(_detached(select))]
 
 
 def _detached(select: exp.Select) -> exp.Select:
@@ -123,7 +123,10 @@ class _Reader:
         table_call = _table_call(select)
         for part in ("grouping_sets", "cube", "rollup", "all", "totals"):
             if group and group.args.get(part):
-                raise trouble(group, f"{part.replace('_', ' ').upper()} with windows is not supported; list the keys")
+                name = part.replace("_", " ").upper()
+                raise trouble(
+                    group, f"{name} is not supported in this form; list the keys, or write such as ROLLUP(a, b)"
+                )
         items = [_by_name(item, select) for item in (group.expressions if group else [])]
         calls = [item for item in items if isinstance(item, exp.Anonymous) and call_name(item) in WINDOW_CALLS]
         keys = [item.unnest() for item in items if item not in calls]
@@ -141,6 +144,8 @@ class _Reader:
                 if alias and column.table.lower() == alias.lower() and column.name.lower().startswith("window_"):
                     column.set("table", None)
         else:
+            if not calls:
+                raise trouble(group or select, "a set of keys has no window; every one of GROUPING SETS needs it")
             if len(calls) > 1:
                 raise trouble(calls[1], "GROUP BY has two windows; write one SELECT for each, or WINDOWS(...)")
             windows = list(grouped_windows(calls[0]))
@@ -362,7 +367,7 @@ def merged(branches: Sequence[Branch]) -> Query:
 
     def value(call: exp.Expr, branch: Branch, wanted: str = "") -> exp.Expr:
         where = None if shared_where else branch.where
-        text = sql_of(_filtered(call, where) if where else call)
+        text = sql_of(filtered(call, where) if where else call)
         if text not in aggregates:
             taken = {name.lower() for name in (*WINDOW_COLUMNS, *key_names(first.keys), *aggregates.values())}
             free = wanted and wanted.lower() not in taken and not wanted.lower().startswith("value_")
@@ -461,17 +466,6 @@ def _by_window(texts: list[str], names: list[list[str]]) -> str:
         return texts[0]
     cases = [f"WHEN {sql_of(_text(name))} THEN {text}" for text, own in zip(texts, names, strict=True) for name in own]
     return f"CASE {WINDOW_ID} {' '.join(cases)} END"
-
-
-def _filtered(call: exp.Expr, where: exp.Expr) -> exp.Expr:
-    call = call.copy()
-    condition: exp.Expr = where.copy()
-    if isinstance(call, exp.IgnoreNulls):
-        return exp.IgnoreNulls(this=_filtered(call.this, where))
-    if isinstance(call, exp.Filter):
-        condition = exp.and_(call.expression.this, condition)
-        call = call.this
-    return exp.Filter(this=call, expression=exp.Where(this=condition))
 
 
 def _prepared(tree: exp.Expr, dialect: str) -> exp.Expr:

@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from factor_windows.errors import OptionError, QueryError, SqlError
 from factor_windows.expressions import sql_of
 from factor_windows.query import Query
-from factor_windows.sql.branch import Branch, merged, read_branch, windows_in
+from factor_windows.sql.branch import Branch, merged, read_branches, windows_in
 from factor_windows.sql.dialects import DIALECTS, recognized
 from factor_windows.sql.statement import Statement
 from factor_windows.sql.trouble import trouble
@@ -34,7 +34,8 @@ def parse(text: str, *, dialect: str | None = None, time: str | None = None) -> 
     for statement in read(text, dialect=dialect, time=time):
         if len(statement.queries) == 1:
             [query] = statement.queries
-            queries.append(replace(query, outer=statement.outer_of_one) if statement.outer else query)
+            outer = statement.outer_of_one if statement.outer else query.outer
+            queries.append(replace(query, outer=outer, name=statement.into.replace("`", "")))
         else:
             united = " UNION ALL ".join(f"SELECT * FROM {{result{n}}}" for n in range(len(statement.queries)))
             if statement.outer != united:
@@ -117,7 +118,7 @@ def _statement(tree: exp.Expr, *, dialect: str, time: str | None) -> Statement:
         union.set("distinct", False)
     for top in tops:
         _check_inside(top)
-        branches = [read_branch(select, dialect=dialect, time=time) for select in _selects(top)]
+        branches = [branch for select in _selects(top) for branch in read_branches(select, dialect=dialect, time=time)]
         width = {len(branch.columns) for branch in branches}
         if len(width) > 1:
             raise trouble(top, "the SELECTs joined by UNION have different numbers of columns")
@@ -242,4 +243,5 @@ def _spark(tree: exp.Expr) -> str:
 def _apart(groups: list[tuple[object, ...]]) -> str:
     names = ("the table they read", "their time column", "their keys", "functions that cannot be shared")
     differing = [name for name, values in zip(names, zip(*groups, strict=True), strict=True) if len(set(values)) > 1]
-    return f"{len(groups)} queries run side by side, since the SELECTs differ in {' and '.join(differing)}"
+    how = "share one pass" if differing == ["their keys"] else "run side by side"
+    return f"{len(groups)} queries {how}, since the SELECTs differ in {' and '.join(differing)}"

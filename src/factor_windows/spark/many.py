@@ -1,0 +1,252 @@
+"""A plan for several queries on Spark: their results told apart, in a batch or in each micro-batch of a stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import DoubleType, FloatType, StringType
+
+from factor_windows.errors import OptionError, QueryError
+from factor_windows.expressions import depends_on, implied, quoted
+from factor_windows.query import WINDOW_COLUMNS, Query
+from factor_windows.shared import Group, SharedPlan
+from factor_windows.spark import batch as one_batch
+from factor_windows.spark import stream as one_stream
+from factor_windows.spark.chain import WINDOW_NAMES, finished
+from factor_windows.spark.columns import first_sentence
+from factor_windows.workload import Member
+
+QUERY = "factor_windows.query"
+"""Where a stream of several queries notes, on the column of each, what is still to be done with its rows."""
+WINDOW_ID, *WINDOW_ENDS = WINDOW_COLUMNS
+
+
+class Results(Mapping[str, DataFrame]):
+    """The results of several queries by their names.
+
+    They share one pass over the events: Spark keeps its outcome when the first result is computed, for all others.
+    `unpersist()`, or the end of a `with` block, lets go of it.
+    """
+
+    def __init__(self, results: dict[str, DataFrame], kept: list[DataFrame]) -> None:
+        self._results, self._kept = results, kept
+
+    def __getitem__(self, name: str) -> DataFrame:
+        return self._results[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __enter__(self) -> Results:
+        return self
+
+    def __exit__(self, *trouble: object) -> None:
+        self.unpersist()
+
+    def unpersist(self) -> None:
+        """Let go of what is kept; results that are asked for later are computed anew."""
+        for rows in self._kept:
+            rows.unpersist()
+
+
+def batch(plan: SharedPlan, events: DataFrame) -> Results:
+    """Compute all queries over a batch of events."""
+    return _results(_fitting(plan, events), events, one_batch.run)
+
+
+def flush(plan: SharedPlan, events: DataFrame, stopped: StreamingQuery | datetime) -> Results:
+    """Compute what a stream of these queries had not closed when it stopped."""
+    return _results(_fitting(plan, events), events, lambda each, rows: one_stream.flush(each, rows, stopped))
+
+
+def _results(plan: SharedPlan, events: DataFrame, compute: object) -> Results:
+    assert callable(compute)
+    results: dict[str, DataFrame] = {}
+    kept = []
+    labels = _labels(plan, events)
+    for group in plan.groups:
+        rows: DataFrame = compute(group.plan, _flagged(group, events))
+        if len(group.workload.members) > 1:
+            kept.append(rows.persist())
+        for member in group.workload.members:
+            own = _own(member, rows).select(*_columns(member, labels[member.name]))
+            results[member.name] = finished(member.query, own)
+    return Results({query.name: results[query.name] for query in plan.queries}, kept)
+
+
+def stream(plan: SharedPlan, events: DataFrame, *, mode: str, checkpoint: str | None) -> DataFrame:
+    """Compute all queries over a stream: one chain of operators, whose rows say which query they are for."""
+    plan = _fitting(plan if len(plan.groups) == 1 else plan.again(together=True), events)
+    [group] = plan.groups
+    labels = _labels(plan, events)
+    rows = one_stream.run(group.plan, _flagged(group, events), mode=mode, checkpoint=checkpoint)
+    rows = _for_each_query(group, rows)
+    columns = []
+    for member in group.workload.members:
+        result = F.struct(*_columns(member, labels[member.name]))
+        noted = {QUERY: json.dumps(_still_to_do(member.query)), WINDOW_NAMES: _window_names(member)}
+        columns.append(F.when(F.col("query_id") == member.name, result).alias(member.name, metadata=noted))
+    return rows.select("query_id", *WINDOW_ENDS, *columns)
+
+
+def _for_each_query(group: Group, rows: DataFrame) -> DataFrame:
+    """Give each row once to every query whose row it is, under the name that the window has there."""
+    labels = [each.node.label for each in group.workload.asked]
+    entries = [
+        (labels.index(node.label), member, name)
+        for member in group.workload.members
+        for window, node in member.nodes.items()
+        for name in member.query.names[window]
+    ]
+    of_node = [[place for place, entry in enumerate(entries) if entry[0] == number] for number in range(len(labels))]
+    arrays = ", ".join(f"array({', '.join(map(str, places))})" for places in of_node)
+    node = F.array_position(F.lit(labels), F.col(WINDOW_ID)).cast("int").alias("node")
+    rows = rows.select("*", node).selectExpr("*", f"explode(element_at(array({arrays}), node)) AS entry")
+    seen = "".join(
+        f" WHEN {place} THEN {_seen(member)}" for place, (_, member, _) in enumerate(entries) if member.present
+    )
+    if seen:
+        rows = rows.where(f"CASE entry{seen} ELSE true END")
+    place = F.expr("entry + 1")
+    query = F.element_at(F.lit([member.name for _, member, _ in entries]), place)
+    return rows.withColumns({"query_id": query, WINDOW_ID: F.element_at(F.lit([name for *_, name in entries]), place)})
+
+
+def fan_out(batch: DataFrame) -> dict[str, DataFrame]:
+    """Tell the queries of a shared plan's rows apart, each with its own columns."""
+    found = {}
+    for field in batch.schema:
+        if QUERY in field.metadata:
+            own = batch.where(F.col("query_id") == field.name).select(F.col(f"{quoted(field.name)}.*"))
+            named = F.col(WINDOW_ID).alias(WINDOW_ID, metadata={WINDOW_NAMES: field.metadata[WINDOW_NAMES]})
+            own = own.select(*(named if name == WINDOW_ID else F.col(quoted(name)) for name in own.columns))
+            todo = _Todo(**json.loads(field.metadata[QUERY]))
+            found[field.name] = todo.done(own)
+    if not found:
+        raise OptionError("fan_out takes the rows of a shared plan's stream; these have no query_id of one")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Todo:
+    """What a query does after its aggregates, as text."""
+
+    having: str
+    output: list[tuple[str, str]]
+    outer: str
+
+    def done(self, rows: DataFrame) -> DataFrame:
+        if self.having:
+            rows = rows.where(self.having)
+        if self.output:
+            rows = rows.select(*(F.expr(sql).alias(name) for sql, name in self.output))
+        return rows.sparkSession.sql(self.outer, result=rows) if self.outer else rows
+
+
+def _still_to_do(query: Query) -> dict[str, object]:
+    output = [(column.sql, column.name) for column in query.parsed_output]
+    return {"having": query.having, "output": output, "outer": query.outer}
+
+
+def _fitting(plan: SharedPlan, events: DataFrame) -> SharedPlan:
+    """Plan anew where the events' own columns do not allow what was planned without knowing them."""
+    columns = [name.lower() for name in events.columns]
+    flag = "__fw_flag_"
+    while any(name.startswith(flag) for name in columns):
+        flag = f"_{flag}"
+    if flag != "__fw_flag_" and any(group.workload.flags for group in plan.groups):
+        plan = plan.again(flag=flag)
+    bases = {column for group in plan.groups for column in _deciding(group)}
+    if bases:
+        fields = events.select(*(F.expr(column) for column in sorted(bases))).schema
+        # Such values may be equal and still differ in what is computed from them: 0.0 and -0.0, 'a' and 'A'.
+        loose = [field for field in fields if not _is_exact(field.dataType)]
+        if loose:
+            plan = plan.again(derive=False, flag=flag)
+    return plan
+
+
+def _is_exact(kind: object) -> bool:
+    if isinstance(kind, StringType):
+        return kind == StringType()
+    return not isinstance(kind, FloatType | DoubleType)
+
+
+def _deciding(group: Group) -> set[str]:
+    """List the columns from which other keys are computed."""
+    found: set[str] = set()
+    for each in group.workload.asked:
+        for key in implied(each.node.keys, by=each.node.keys):
+            found |= depends_on(key) or set()
+    return found
+
+
+def _labels(plan: SharedPlan, events: DataFrame) -> dict[str, list[str]]:
+    """Ask Spark, once for all queries, what it calls their keys and aggregates."""
+    keys = [text for query in plan.queries for text in query.keys]
+    aggregates = [text for query in plan.queries for text in query.aggregates]
+    try:
+        key_names = iter(events.select(*(F.expr(text) for text in keys)).schema.names if keys else ())
+        value_names = iter(events.agg(*(F.expr(text) for text in aggregates)).schema.names)
+    except AnalysisException as mistake:
+        raise QueryError(f"Spark cannot read the queries: {first_sentence(mistake)}") from None
+    return {
+        query.name: [
+            *(next(key_names) for _ in query.keys),
+            *WINDOW_COLUMNS,
+            *(next(value_names) for _ in query.aggregates),
+        ]
+        for query in plan.queries
+    }
+
+
+def _flagged(group: Group, events: DataFrame) -> DataFrame:
+    """Say of each event once which queries' conditions it meets, instead of once for each of their states."""
+    flags = {name: F.expr(f"coalesce({condition}, false)") for name, condition in group.workload.flags.items()}
+    try:
+        return events.withColumns(flags) if flags else events
+    except AnalysisException as mistake:
+        raise QueryError(f"Spark cannot read a condition: {first_sentence(mistake)}") from None
+
+
+def _own(member: Member, rows: DataFrame) -> DataFrame:
+    """Keep a query's rows of the common result, under its windows' own names."""
+    labels = [node.label for node in member.nodes.values()]
+    rows = rows.where(F.col(WINDOW_ID).isin(labels))
+    if member.present:
+        rows = rows.where(_seen(member))
+    names = [member.query.names[window] for window in member.nodes]
+    place = F.array_position(F.lit(labels), F.col(WINDOW_ID)).cast("int")
+    if all(len(several) == 1 for several in names):
+        return rows.withColumn(WINDOW_ID, F.element_at(F.lit([name for [name] in names]), place))
+    every = F.array(*(F.lit(list(several)) for several in names))
+    return rows.withColumn(WINDOW_ID, F.explode(F.element_at(every, place)))
+
+
+def _seen(member: Member) -> str:
+    """Return whether a row has an event of the query's own."""
+    return f"CAST({member.present} AS INT) > 0" if member.present else "true"
+
+
+def _columns(member: Member, labels: list[str]) -> list[Column]:
+    """Return a query's own columns, called as it would call them alone."""
+    noted = {WINDOW_NAMES: _window_names(member)}
+    columns = [*member.keys, *WINDOW_COLUMNS, *member.values]
+    return [
+        F.col(column).alias(label, **({"metadata": noted} if column == WINDOW_ID else {}))
+        for column, label in zip(columns, labels, strict=True)
+    ]
+
+
+def _window_names(member: Member) -> list[str]:
+    return list(dict.fromkeys(member.query.window_names))

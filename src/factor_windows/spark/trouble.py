@@ -1,0 +1,43 @@
+"""What Spark says when it fails, in one sentence: the deepest cause, without stack traces and plans."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.errors import PySparkException
+
+MOST = 400
+"""How long a sentence may be."""
+
+
+def is_of_spark(trouble: BaseException) -> bool:
+    """Say whether an error comes from Spark, not from a mistake of our own."""
+    return type(trouble).__module__.partition(".")[0] in ("pyspark", "py4j")
+
+
+def sentence(trouble: BaseException) -> str:
+    """Say what is wrong in one sentence."""
+    texts = [line for message in _messages(trouble) for line in [_plain(message)] if line]
+    return texts[-1][:MOST] if texts else type(trouble).__name__
+
+
+def _messages(trouble: BaseException) -> list[str]:
+    """List the messages of an error and of what caused it, the deepest last."""
+    java = getattr(trouble, "java_exception", None) or getattr(trouble, "_origin", None)
+    if java is None:
+        message = trouble.getMessage() if isinstance(trouble, PySparkException) else str(trouble)
+        return [message or str(trouble)]
+    found: list[str] = []
+    while java is not None and len(found) < 20:
+        found.append(str(java.getMessage() or java.getClass().getSimpleName()))
+        java = java.getCause()
+    return found
+
+
+def _plain(message: str) -> str:
+    """Take the useful sentence out of a message; a lost task's message holds the trace of its error."""
+    nested = re.findall(r"Exception: ([^\n]+)|Error: ([^\n]+)", message)
+    if "Job aborted due to stage failure" in message and nested:
+        message = next(filter(None, nested[-1]))
+    text = message.split("SQLSTATE")[0].split(";\n")[0].split("\n\tat ")[0].split("JVM stacktrace")[0]
+    return " ".join(text.split()).rstrip(" ;")

@@ -1,0 +1,71 @@
+"""The statements of a script, planned together: queries that read the same events share their work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from factor_windows.plan import Plan
+from factor_windows.query import Query
+from factor_windows.search import optimize
+from factor_windows.shared import SharedPlan
+from factor_windows.sql.statement import Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Statements, and the plans that compute their queries."""
+
+    statements: tuple[Statement, ...]
+    queries: tuple[tuple[Query, ...], ...]
+    """The queries of each statement, under names that no other has."""
+    plans: tuple[Plan | SharedPlan, ...]
+    """A plan for each table that is read; each of the queries is in one of them."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name each statement's result: by its INTO, or by its place."""
+        return _names(self.statements)
+
+
+def planned(statements: Sequence[Statement], *, search: str = "best", cost: str = "spark") -> Script:
+    """Plan all queries of a script: those that read the same events by the same time in one plan.
+
+    >>> from factor_windows.sql.parse import read
+    >>> select = "SELECT {0} count(*) AS n FROM r GROUP BY {0} window(ts, '{1}')"
+    >>> text = "; ".join([select.format("device,", "1 minute"), select.format("", "1 hour")])
+    >>> script = planned(read(text))
+    >>> script.names, [node.name for node in script.plans[0].nodes]
+    (('query_1', 'query_2'), ['1 minute by device', '1 hour'])
+    """
+    queries = []
+    for statement, name in zip(statements, _names(statements), strict=True):
+        single = len(statement.queries) == 1
+        queries.append(
+            tuple(
+                replace(query, name=name if single else f"{name}.{place}")
+                for place, query in enumerate(statement.queries, start=1)
+            )
+        )
+    sources: dict[tuple[str, str], list[Query]] = {}
+    for query in (query for several in queries for query in several):
+        sources.setdefault((query.source, query.parsed_time.sql), []).append(query)
+    plans: list[Plan | SharedPlan] = []
+    for found in sources.values():
+        several = len(found) > 1
+        plans.append(
+            optimize(found, search=search, cost=cost) if several else optimize(found[0], search=search, cost=cost)
+        )
+    return Script(tuple(statements), tuple(queries), tuple(plans))
+
+
+def _names(statements: Sequence[Statement]) -> tuple[str, ...]:
+    names: list[str] = []
+    for place, statement in enumerate(statements, start=1):
+        wanted = statement.into.replace("`", "") or f"query_{place}"
+        name, times = wanted, 1
+        while name.lower() in {other.lower() for other in names}:
+            times += 1
+            name = f"{wanted}_{times}"
+        names.append(name)
+    return tuple(names)

@@ -1,0 +1,48 @@
+"""What the tests submit to a cluster: a batch of many windows, or a stream of them."""
+
+import sys
+
+from pyspark.sql import SparkSession
+
+import factor_windows as fw
+
+QUERY = fw.Query(
+    time="ts",
+    keys=["k"],
+    windows=[fw.tumbling("10s"), fw.tumbling("15s"), fw.hopping("1m", "10s"), fw.tumbling("17s")],
+    aggregates=["count(*) AS n", "sum(v) AS total", "max(v) AS high"],
+)
+SCHEMA = "ts timestamp, k bigint, v bigint"
+
+
+def main(kind: str, events: str, output: str, checkpoint: str) -> None:
+    spark = SparkSession.builder.appName(f"factor-windows {kind}").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    print("code from", fw.__file__, flush=True)
+    plan = fw.optimize(QUERY)
+    if kind == "batch":
+        print("running", flush=True)
+        plan.run(spark.read.parquet(events)).write.parquet(output)
+    else:
+        stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(events)
+        running = (
+            plan.run(stream.withWatermark("ts", "5 seconds"), checkpoint=checkpoint)
+            .writeStream.format("parquet")
+            .option("path", output)
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        seen = -1
+        while not running.awaitTermination(0.1):
+            progress = running.lastProgress
+            if progress and progress["batchId"] > seen:
+                seen = progress["batchId"]
+                print("batch", seen, flush=True)
+        print("watermark", running.lastProgress["eventTime"]["watermark"], flush=True)
+    print("done", flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,40 @@
+"""A fixed part of the fuzzer, and what it found, kept as tests. `make fuzz` looks further."""
+
+import os
+
+import pytest
+from fuzz import cases_of, check, fits, many_of, stream_of
+
+SEEDS = int(os.environ.get("FACTOR_WINDOWS_SEEDS", "4"))
+
+
+@pytest.fixture(autouse=True)
+def quick(spark):
+    """Tiny data takes longer to compile for than to compute."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_generated_queries_give_what_naive_spark_duckdb_and_the_reference_give(spark, seed):
+    assert check(spark, [case for case in cases_of(seed) if fits(case)]) == []
+
+
+@pytest.mark.parametrize("seed", range(1000, 1000 + max(1, SEEDS // 2)))
+def test_generated_sets_of_queries_give_what_naive_spark_gives(spark, seed):
+    assert many_of(spark, seed) == []
+
+
+@pytest.mark.parametrize("seed", range(2000, 2000 + max(1, SEEDS // 2)))
+def test_generated_streams_give_what_batch_gives(spark, seed):
+    assert stream_of(spark, seed) == []

@@ -1,0 +1,70 @@
+"""A plan that is written and read back is the same plan."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import window_sets
+
+from factor_windows import Plan, PlanError, Query, hopping, optimize, tumbling
+from factor_windows.search import SEARCHES
+from factor_windows.serialize import FORMAT
+
+QUERY = Query(
+    time="ts",
+    keys=["device", "upper(site) AS site"],
+    windows=[tumbling("15m"), tumbling("17m", name="odd"), hopping("1h", "10m", offset="5m")],
+    aggregates=["avg(v) AS mean", "count(*) FILTER (WHERE ok)"],
+    where="v > 'ü'",
+    having="mean > 1",
+)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("cost", ["spark", "paper"])
+def test_a_plan_comes_back_as_it_was(search, cost):
+    plan = optimize(QUERY, search=search, cost=cost, rate=7, unit="1 second")
+    again = Plan.from_json(plan.to_json())
+    assert again == plan
+    assert (again.cost, again.naive_cost, again.explain()) == (plan.cost, plan.naive_cost, plan.explain())
+
+
+def test_the_plan_of_several_queries_comes_back_as_it_was():
+    other = Query(time="ts", windows=[tumbling("1h")], aggregates=["max(v)"], where="ok")
+    [group] = optimize([QUERY, other], rate=3, unit="1 second", keys=50).groups
+    assert Plan.from_json(group.plan.to_json()) == group.plan
+
+
+@given(window_sets(), st.sampled_from(["min(v)", "sum(v)"]))
+def test_any_plan_comes_back_as_it_was(windows, function):
+    plan = optimize(Query(time="ts", windows=windows, aggregates=[function]), rate=1, time_limit=0.05)
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+def damaged(change):
+    found = json.loads(optimize(QUERY).to_json())
+    change(found)
+    return json.dumps(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "this is no plan"),
+        ("[]", "this is no plan"),
+        ("{}", "this is no plan"),
+        (damaged(lambda plan: plan.update(format=FORMAT + 1)), "install a later one"),
+        (damaged(lambda plan: plan.pop("query")), "damaged: KeyError 'query'"),
+        (damaged(lambda plan: plan["nodes"].pop()), "does not show each of the query's windows"),
+        (damaged(lambda plan: plan["nodes"][-1].update(keys=["other"])), "cannot make it up"),
+        (damaged(lambda plan: [each.update(keys=["device"]) for each in plan["asked"]]), "does not show each"),
+        (damaged(lambda plan: plan["query"].update(aggregates=["median(v)"])), "cannot make it up"),
+        (damaged(lambda plan: plan["query"].update(where="DROP TABLE x")), "where"),
+    ],
+)
+def test_what_is_no_plan_is_refused(text, problem):
+    with pytest.raises(Exception, match=problem) as raised:
+        Plan.from_json(text)
+    assert type(raised.value).__module__ == "factor_windows.errors"
+    assert isinstance(raised.value, PlanError) or "where" in problem

@@ -1,0 +1,203 @@
+"""Several queries as one: what they have in common, what tells them apart, and when they are better off apart."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import windows
+
+from factor_windows import OptionError, Query, QueryError, hopping, optimize, parse, tumbling
+from factor_windows.expressions import conjuncts, depends_on
+from factor_windows.plan import Plan
+from factor_windows.search import SEARCHES
+from factor_windows.workload import merged, named
+
+HOUR, FIVE, DAY = tumbling("1 hour"), tumbling("5 minutes"), tumbling("1 day")
+
+
+def query(name="", *, keys=(), windows=(HOUR,), aggregates=("count(*)",), where="", time="ts"):
+    return Query(time=time, keys=keys, windows=windows, aggregates=aggregates, where=where, name=name)
+
+
+def test_a_plan_for_several_queries_reads_the_events_once():
+    plan = optimize([query("a", keys=["device"], windows=[FIVE]), query("b"), query("c", keys=["site"])])
+    assert [node.parent for node in plan.nodes].count(None) == 1
+    assert len(plan.groups) == 1
+    assert plan.cost < plan.naive_cost
+
+
+def test_fewer_keys_are_computed_from_more():
+    plan = optimize([query("a", keys=["device", "site"]), query("b", keys=["site"]), query("c")])
+    assert {node.name: node.parent for node in plan.nodes} == {
+        "1 hour by device, site": None,
+        "1 hour by site": "1 hour by device, site",
+        "1 hour": "1 hour by site",
+    }
+
+
+def test_keys_that_nobody_has_together_are_so_in_a_hidden_node():
+    plan = optimize([query("a", keys=["device"]), query("b", keys=["site"])], rate=1e6, unit="1 second", keys=20)
+    [root] = [node for node in plan.nodes if node.parent is None]
+    assert (root.kind, root.node.keys) == ("factor", {"device", "site"})
+
+
+def test_keys_of_very_many_values_are_not_put_together():
+    plan = optimize([query("a", keys=["device"]), query("b", keys=["site"])], rate=10, unit="1 second", keys=10**8)
+    assert all(node.parent is None for node in plan.nodes)
+
+
+def test_an_expression_over_keys_is_computed_from_them():
+    plan = optimize([query("a", keys=["device"]), query("b", keys=["substr(device, 1, 3) AS site"])])
+    assert {node.name: node.parent for node in plan.nodes} == {
+        "1 hour by device": None,
+        "1 hour by substr(device, 1, 3)": "1 hour by device",
+    }
+
+
+def test_an_expression_by_chance_is_a_key_of_its_own():
+    plan = optimize([query("a", keys=["device"]), query("b", keys=["concat(device, uuid())"])])
+    by_name = {node.name: node for node in plan.nodes}
+    for node in plan.nodes:
+        assert node.parent is None or node.node.keys <= by_name[node.parent].node.keys
+    assert not any("uuid" in key for node in plan.nodes for key in node.node.keys if node.name == "1 hour by device")
+    assert depends_on("concat(device, uuid())") is None
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_every_search_plans_several_queries(search):
+    queries = [
+        query("a", keys=["k"], windows=[tumbling("10m"), hopping("1h", "5m")]),
+        query("b", windows=[DAY], aggregates=["max(v)"], where="ok"),
+    ]
+    plan = optimize(queries, search=search)
+    assert plan.search == search
+    assert plan.cost <= plan.naive_cost * (1 + 1e-12)
+
+
+def test_each_node_carries_only_what_somebody_needs():
+    workload = merged([query("a", windows=[FIVE], aggregates=["min(v)"]), query("b", aggregates=["max(v)", "min(v)"])])
+    assert [(each.names, each.aggregates) for each in workload.asked] == [(("5 minutes",), (0,)), (("1 hour",), (1, 0))]
+
+
+def test_what_all_conditions_have_in_common_is_applied_to_the_events():
+    workload = merged(named([query(where="ok AND v > 0"), query(where="v > 0 AND NOT late"), query(where="v > 0")]))
+    assert workload.query.where == "v > 0"
+    assert sorted(workload.flags.values()) == ["NOT late", "ok"]
+
+
+def test_events_that_no_query_is_about_are_left_out():
+    workload = merged(named([query(where="ok"), query(where="v > 0")]))
+    assert workload.query.where == "(ok) OR (v > 0)"
+
+
+def test_equal_aggregates_are_computed_once():
+    workload = merged(named([query(aggregates=["sum(v) AS a"]), query(aggregates=["sum(v) AS b", "count(*)"])]))
+    assert len(workload.query.aggregates) == 2
+
+
+def test_conditions_are_taken_apart():
+    assert conjuncts("(a AND (b OR c)) AND NOT d") == ("a", "b OR c", "NOT d")
+
+
+def test_a_query_without_a_shared_function_has_its_own_pass():
+    plan = optimize([query("a"), query("b", aggregates=["median(v)"]), query("c", aggregates=["max(v)"])])
+    assert [[member.name for member in group.workload.members] for group in plan.groups] == [["a", "c"], ["b"]]
+    assert [len(group.plan.nodes) for group in plan.again(together=True).groups] == [1]
+
+
+def test_a_condition_by_chance_has_its_own_pass():
+    plan = optimize([query("a"), query("b", where="rand() < 0.5")])
+    assert len(plan.groups) == 2
+
+
+def test_a_condition_that_keeps_few_events_has_its_own_pass_if_that_is_cheaper():
+    many = [f"stddev(v + {number})" for number in range(40)]
+    queries = [query("a", windows=[FIVE]), query("rare", windows=[tumbling("7 minutes")], aggregates=many, where="odd")]
+    asked = {"rate": 1000, "unit": "1 second"}
+    assert len(optimize(queries, **asked).groups) == 1
+    apart = optimize(queries, selectivity={"rare": 0.001}, **asked)
+    assert [[member.name for member in group.workload.members] for group in apart.groups] == [["a"], ["rare"]]
+    assert len(optimize(queries, selectivity={"rare": 0.99}, **asked).groups) == 1
+
+
+def test_costs_are_shared_in_full():
+    plan = optimize([query("a", keys=["k"], windows=[FIVE, DAY]), query("b", keys=["k"]), query("c", windows=[DAY])])
+    assert sum(plan.shares().values()) == pytest.approx(plan.cost)
+    assert min(plan.shares().values()) > 0
+
+
+def test_explain_says_who_reads_and_who_pays():
+    text = optimize([query("devices", keys=["device"], windows=[FIVE]), query("hours")]).explain()
+    assert "5 minutes by device" in text
+    assert "for devices, hours" in text
+    assert text.splitlines()[-4].split() == ["query", "alone", "shared"]
+
+
+def test_names_of_nodes_do_not_depend_on_other_queries():
+    first = [query("a", keys=["device"], windows=[FIVE]), query("b", windows=[DAY])]
+    before = optimize(first)
+    after = optimize([*first, query("c", keys=["device"], windows=[HOUR])])
+    assert {node.name for node in before.nodes} <= {node.name for node in after.nodes}
+    told = after.explain(since=before)
+    assert "+ query c" in told
+    assert "+ node 1 hour by device, which reads 5 minutes by device" in told
+    assert "needs a new checkpoint" in told
+    assert "goes on with its checkpoint" in before.explain(since=optimize(first))
+
+
+def test_a_hundred_queries_are_planned():
+    lengths = (1, 2, 5, 10, 15, 30, 60, 120, 240, 1440)
+    queries = [
+        query(
+            keys=(["device"], ["site"], [], ["device", "site"])[number % 4],
+            windows=[tumbling(f"{lengths[number % 10]} minutes"), hopping("1 day", f"{lengths[number // 10]} minutes")],
+            aggregates=("count(*)", "avg(v)", "max(v)")[: number % 3 + 1],
+            where=("", "ok", "v > 1")[number % 3],
+        )
+        for number in range(100)
+    ]
+    plan = optimize(queries, rate=100, unit="1 second", keys=1000)
+    assert len(plan.queries) == 100
+    assert [node.parent for node in plan.nodes].count(None) == 1
+
+
+@pytest.mark.parametrize(
+    ("queries", "problem"),
+    [
+        ([query("a"), query("A")], "two queries are named 'A'"),
+        ([query("a"), query("b", time="other")], "the queries have different time columns, other and ts"),
+        ([], "is not a Query"),
+        (["SELECT"], "is not a Query"),
+    ],
+)
+def test_a_mistake_is_said_in_one_sentence(queries, problem):
+    with pytest.raises((QueryError, OptionError), match=problem):
+        optimize(queries)
+
+
+@pytest.mark.parametrize(("name", "share"), [("b", 0.5), ("a", 1.5), ("a", -1)])
+def test_a_selectivity_is_checked(name, share):
+    with pytest.raises(OptionError, match="selectivity"):
+        optimize([query("a")], selectivity={name: share})
+
+
+def test_a_script_is_a_list_of_queries_with_their_names():
+    text = "INSERT INTO x SELECT count(*) AS n FROM r GROUP BY window(ts, '1 hour'); " + (
+        "SELECT k, min(v) AS low FROM r GROUP BY k, window(ts, '5 minutes')"
+    )
+    queries = parse(text)
+    assert [each.name for each in queries] == ["x", ""]
+    assert [each.name for each in optimize(queries).queries] == ["x", "query_2"]
+
+
+KEYS = st.lists(st.sampled_from(["a", "b", "upper(a)"]), unique=True, max_size=3)
+
+
+@given(st.lists(st.tuples(windows(), KEYS), min_size=1, max_size=6), st.sampled_from(["min(v)", "sum(v)"]))
+def test_a_plan_for_several_queries_is_valid_and_costs_no_more_than_none(asked, function):
+    queries = [query(keys=keys, windows=[window], aggregates=[function]) for window, keys in asked]
+    plan = optimize(queries, rate=3, unit="1 second", keys=7, time_limit=0.1)
+    assert plan.cost <= plan.naive_cost * (1 + 1e-9)
+    assert all(isinstance(group.plan, Plan) for group in plan.groups)
+    derived = {"upper(a)"} if any("upper(a)" in keys for _, keys in asked) else set()
+    expected = {(window, frozenset({*keys, *(derived if "a" in keys else ())})) for window, keys in asked}
+    assert {(node.window, node.node.keys) for node in plan.nodes if node.exposed} == expected
