@@ -26,6 +26,8 @@ from factor_windows.spark.stream import use_rocksdb
 from factor_windows.window import Window, parse_window
 
 SITES = 4
+WARM_UP = 2
+"""How often each contender runs before it is timed."""
 SINGLE = "planned one by one"
 DEAREST = "dearest alone"
 TOGETHER = "best"
@@ -126,14 +128,15 @@ def _in_a_batch(
         TOGETHER: together,
     }
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for turn in range(repeats + 1):
-        for name in random.sample(sorted(contenders), len(contenders)):
+    # Spark keeps the compiled code of a hundred stages, which these are more than: each contender warms up by itself.
+    for name in random.sample(sorted(contenders), len(contenders)):
+        for turn in range(WARM_UP + repeats):
             begin = perf_counter()
             contenders[name]()
-            if turn:
+            if turn >= WARM_UP:
                 seconds[name].append(perf_counter() - begin)
-    dearest = max(alone, key=lambda name: median(alone[name][1:]))
-    seconds[DEAREST] = alone[dearest][1:]
+    dearest = max(alone, key=lambda name: median(alone[name][WARM_UP:]))
+    seconds[DEAREST] = alone[dearest][WARM_UP:]
     return seconds, tuple(wrong)
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import ceil, inf
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
@@ -13,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import DoubleType, FloatType, StringType
 
+from factor_windows.cost import SparkCost
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.expressions import depends_on, implied, quoted
 from factor_windows.query import WINDOW_COLUMNS, Query
@@ -26,6 +28,8 @@ from factor_windows.workload import Member
 QUERY = "factor_windows.query"
 """Where a stream of several queries notes, on the column of each, what is still to be done with its rows."""
 WINDOW_ID, *WINDOW_ENDS = WINDOW_COLUMNS
+ROWS_PER_PARTITION = 50_000
+"""How many rows of the common result are worth a partition, where it is known how many there are."""
 
 
 class Results(Mapping[str, DataFrame]):
@@ -77,11 +81,21 @@ def _results(plan: SharedPlan, events: DataFrame, compute: object) -> Results:
     for group in plan.groups:
         rows: DataFrame = compute(group.plan, _flagged(group, events))
         if len(group.workload.members) > 1:
+            few = _partitions(group)
+            rows = rows.coalesce(few) if few else rows
             kept.append(rows.persist())
         for member in group.workload.members:
-            own = _own(member, rows).select(*_columns(member, labels[member.name]))
-            results[member.name] = finished(member.query, own)
+            results[member.name] = finished(member.query, _own(member, rows, labels[member.name]))
     return Results({query.name: results[query.name] for query in plan.queries}, kept)
+
+
+def _partitions(group: Group) -> int | None:
+    """Return how few partitions hold what is kept, if its size is known: each result then takes so many tasks."""
+    cost = group.plan.cost_model
+    if not isinstance(cost, SparkCost) or cost.units == inf:
+        return None
+    rows = sum(cost.by(each.node.keys).rows(each.node.window) for each in group.workload.asked) * cost.units
+    return ceil(rows / ROWS_PER_PARTITION)
 
 
 def stream(plan: SharedPlan, events: DataFrame, *, mode: str, checkpoint: str | None) -> DataFrame:
@@ -219,18 +233,31 @@ def _flagged(group: Group, events: DataFrame) -> DataFrame:
         raise QueryError(f"Spark cannot read a condition: {first_sentence(mistake)}") from None
 
 
-def _own(member: Member, rows: DataFrame) -> DataFrame:
-    """Keep a query's rows of the common result, under its windows' own names."""
-    labels = [node.label for node in member.nodes.values()]
-    rows = rows.where(F.col(WINDOW_ID).isin(labels))
-    if member.present:
-        rows = rows.where(_seen(member))
-    names = [member.query.names[window] for window in member.nodes]
-    place = F.array_position(F.lit(labels), F.col(WINDOW_ID)).cast("int")
-    if all(len(several) == 1 for several in names):
-        return rows.withColumn(WINDOW_ID, F.element_at(F.lit([name for [name] in names]), place))
-    every = F.array(*(F.lit(list(several)) for several in names))
-    return rows.withColumn(WINDOW_ID, F.explode(F.element_at(every, place)))
+def _own(member: Member, rows: DataFrame, labels: list[str]) -> DataFrame:
+    """Keep a query's rows of the common result, with its own columns under the names that it would give them alone.
+
+    As text, since a call into Spark for each of all queries' columns would take longer than a small result does.
+    """
+    names = {_text(node.label): member.query.names[window] for window, node in member.nodes.items()}
+    found = rows.where(f"{WINDOW_ID} IN ({', '.join(names)}) AND {_seen(member)}")
+    if all(len(several) == 1 for several in names.values()):
+        pairs = [(label, _text(name)) for label, [name] in names.items()]
+        window = pairs[0][1] if len(pairs) == 1 else _case(pairs)
+    else:
+        arrays = [(label, f"array({', '.join(map(_text, several))})") for label, several in names.items()]
+        window = f"explode({_case(arrays)})"
+    columns = [*member.keys, window, *WINDOW_ENDS, *member.values]
+    texts = [f"{column} AS {quoted(label)}" for column, label in zip(columns, labels, strict=True)]
+    return found.selectExpr(*texts).withMetadata(WINDOW_ID, {WINDOW_NAMES: _window_names(member)})
+
+
+def _case(pairs: list[tuple[str, str]]) -> str:
+    return f"CASE {WINDOW_ID}{''.join(f' WHEN {label} THEN {value}' for label, value in pairs)} END"
+
+
+def _text(value: str) -> str:
+    """Write any text as a constant in which nothing can be misread."""
+    return f"decode(X'{value.encode().hex()}', 'UTF-8')"
 
 
 def _seen(member: Member) -> str:
