@@ -17,7 +17,7 @@ demo: setup ## run the main job
 
 test: $(VENV)/.installed-dev setup ## install what tests need, and run them all
 	@scripts/ensure-chromium
-	@$(BIN)/pytest
+	@$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 check: $(VENV)/.installed-dev ## format, lint, types, import direction, tests: what CI runs
 	@$(BIN)/ruff format --check .
@@ -45,8 +45,8 @@ soak: $(VENV)/.installed-dev setup ## a hundred million events, a thousand windo
 	@FACTOR_WINDOWS_MEMORY=2g $(BIN)/factor-windows bench --only soak --results docs/benchmarks/results.jsonl
 
 cluster: $(VENV)/.installed-dev setup ## kill streams, executors, workers and drivers ten times; nothing is lost or doubled
-	@FACTOR_WINDOWS_KILLS=10 FACTOR_WINDOWS_ROUNDS=10 $(BIN)/pytest tests/test_cluster.py tests/test_spark_stream.py \
-	  -k "survives or killed"
+	@FACTOR_WINDOWS_KILLS=10 FACTOR_WINDOWS_ROUNDS=10 $(BIN)/pytest -m "cluster or not cluster" \
+	  tests/test_cluster.py tests/test_spark_stream.py -k "survives or killed"
 
 oldest: setup ## the tests on Spark with the oldest PySpark that is supported, in an environment of its own
 	@$(PYTHON) -m venv $(VENV)-oldest

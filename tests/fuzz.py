@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import random
 import sys
 import time
@@ -87,7 +88,7 @@ EXACT = [
         "min_by(s, struct(ts, n, s))",
     ),
     *("max_by(i, struct(ts, n, i))", "sum(i) FILTER (WHERE flag)", "count(*) FILTER (WHERE v > 0)", "min(wide)"),
-    *("max(v) FILTER (WHERE NOT flag)", "every(flag)", "some(n > 0)", "count(v, s)"),
+    *("max(v) FILTER (WHERE NOT flag)", "every(flag)", "some(n > 0)"),
 ]
 FLOATING = [
     *("sum(v)", "avg(v)", "avg(n)", "avg(i)", "avg(f)", "var_pop(v)", "var_samp(n)", "stddev(v)", "stddev_pop(f)"),
@@ -558,7 +559,10 @@ def stream_of(spark: SparkSession, seed: int) -> list[str]:
         for number, part in enumerate((rows[: cuts[0]], rows[cuts[0] : cuts[1]], rows[cuts[1] :])):
             if part:
                 lines = "\n".join(json.dumps(row) for row in part)
-                (Path(folder) / "in" / f"{number}.json").write_text(lines, encoding="utf-8")
+                path = Path(folder) / "in" / f"{number}.json"
+                path.write_text(lines, encoding="utf-8")
+                # Files are read in the order of their times, which must not be the same.
+                os.utime(path, (number + 1, number + 1))
         schema = "ts bigint, k string, site int, v double, n bigint"
         as_events = lambda frame: frame.withColumn("ts", F.timestamp_micros("ts"))  # noqa: E731
         stream = as_events(spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(f"{folder}/in"))
@@ -580,8 +584,9 @@ def stream_of(spark: SparkSession, seed: int) -> list[str]:
                 # Rows come out as they change, so only which instances there are is compared.
                 by = [f"`{column}`" for column in expected.columns[: len(query.parsed_keys) + 3]]
                 both = collected({"ours": ours.select(*by).distinct(), "naive": expected.select(*by)})
-                if Counter(both["ours"]) != Counter(both["naive"]):
-                    differing.append(f"seed {seed}, update, {query}")
+                here, there = Counter(both["ours"]), Counter(both["naive"])
+                if here != there:
+                    differing.append(f"seed {seed}, update, {query}: {here - there} and {there - here}")
                 continue
             both = collected({"ours": ours, "naive": expected})
             if text := difference(query, both["ours"], both["naive"], 9.0):

@@ -25,9 +25,10 @@ from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
 
 ROUNDS = int(os.environ.get("FACTOR_WINDOWS_ROUNDS", "1"))
-"""How often jobs are killed; `make cluster` does it ten times."""
+"""How often jobs are killed."""
 PATIENCE = 120
 """Seconds after which something that should have happened has not."""
+pytestmark = pytest.mark.cluster
 HOME = Path(pyspark.__file__).parent
 SETTINGS = {
     "spark.ui.enabled": "false",

@@ -16,7 +16,7 @@ from factor_windows.spark.chain import finished
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
 
-CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "8"))
+CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "3"))
 KEYS = [[], ["k"], ["site"], ["k", "site"], ["upper(k) AS key"], ["coalesce(site, 7) + 1"], ["v"], ["abs(v)", "k"]]
 WHERES = ["", "", "ok", "n > 0", "ok AND n > 0", "n > 0 AND s <> 'x'", "false"]
 

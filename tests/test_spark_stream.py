@@ -185,6 +185,16 @@ def test_a_changed_plan_is_refused_by_an_old_checkpoint(spark, tmp_path):
         plan(20, 30, aggregate="min(value)").run(stream, checkpoint=place)
 
 
+def test_a_stream_goes_on_with_the_plan_that_it_was_begun_with(spark, tmp_path):
+    stream = spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
+    place = str(tmp_path / "checkpoint")
+    query = Query(time="timestamp", windows=[tumbling("15m"), tumbling("17m")], aggregates=["sum(value)"])
+    first = optimize(query).run(stream, checkpoint=place)
+    # A search that is cut short, or another version of it, may find another tree for the same query.
+    again = optimize(query, search="coverage").run(stream, checkpoint=place)
+    assert again.schema == first.schema
+
+
 def test_state_can_live_in_rocksdb(spark, tmp_path):
     before = spark.conf.get("spark.sql.streaming.stateStore.providerClass")
     rng = random.Random(1)

@@ -137,7 +137,8 @@ class Plan:
         shown = {node.node: node.shown_as for node in self.nodes if node.exposed}
         asked = {each.node: each.names for each in self.asked}
         if shown != asked or len(shown) != sum(node.exposed for node in self.nodes):
-            if {node.window for node in shown} == {node.window for node in asked} and len(shown) == len(asked):
+            windows = [sorted((node.window.label, names) for node, names in each.items()) for each in (shown, asked)]
+            if windows[0] == windows[1] and len(shown) == sum(node.exposed for node in self.nodes):
                 raise PlanError("the plan does not compute the query's windows for the query's keys")
             raise PlanError("the plan does not show each of the query's windows exactly once, under its own names")
         read = {node.parent for node in self.nodes}

@@ -10,29 +10,49 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from factor_windows.errors import PlanError
+from factor_windows.plan import Plan
+from factor_windows.serialize import from_json, to_json
 from factor_windows.spark.chain import Chain
 
 FOLDER = "factor-windows"
 
 
+def begun_with(spark: SparkSession, place: str, plan: Plan) -> Plan:
+    """Return the plan that a checkpoint was begun with, if it is one for the same query.
+
+    A search that is cut by its time limit may find another plan when a stream is started again. What is kept goes on.
+    """
+    kept = _kept(spark, place).get("plan")
+    before = from_json(kept) if kept else plan
+    same = (before.query, before.asked) == (plan.query, plan.asked)
+    return before if same else plan
+
+
 def remember(spark: SparkSession, place: str, chain: Chain, *, mode: str) -> None:
     """Write down what a checkpoint's state means, or compare it with what was written down."""
     now = json.loads(json.dumps(_meaning(chain, mode)))
-    path = f"{place.rstrip('/')}/{FOLDER}"
-    try:
-        rows = spark.read.text(path).collect()
-    except AnalysisException:
-        rows = []
-    if not rows:
-        spark.createDataFrame([(json.dumps(now),)], "value string").coalesce(1).write.mode("overwrite").text(path)
+    before = _kept(spark, place)
+    if not before:
+        text = json.dumps(now | {"plan": to_json(chain.plan)})
+        rows = spark.createDataFrame([(text,)], "value string").coalesce(1)
+        rows.write.mode("overwrite").text(f"{place.rstrip('/')}/{FOLDER}")
         return
-    before = json.loads(rows[0][0])
     changed = [part for part in now if before.get(part) != now[part]]
     if changed:
         raise PlanError(
             f"the checkpoint {place!r} belongs to another plan: {', '.join(changed)} changed"
             f"{_of_windows(before, now)}; start with a new checkpoint, or go back to the old query"
         )
+
+
+def _kept(spark: SparkSession, place: str) -> dict[str, Any]:
+    """Read what was written down beside a checkpoint; nothing if it is new."""
+    try:
+        rows = spark.read.text(f"{place.rstrip('/')}/{FOLDER}").collect()
+    except AnalysisException:
+        return {}
+    found: dict[str, Any] = json.loads(rows[0][0]) if rows else {}
+    return found
 
 
 def _meaning(chain: Chain, mode: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from factor_windows.levels import Level, compile_levels
 from factor_windows.plan import Plan
 from factor_windows.spark import batch
 from factor_windows.spark.chain import Chain, finished
-from factor_windows.spark.checkpoint import remember
+from factor_windows.spark.checkpoint import begun_with, remember
 from factor_windows.spark.columns import microseconds, timestamp
 
 WATERMARK = "spark.watermarkDelayMs"
@@ -34,6 +34,8 @@ def run(plan: Plan, events: DataFrame, *, mode: str = "append", checkpoint: str 
     else:
         # Spark chains stateful operators in append mode only: one scan feeds all windows, and one operator keeps them.
         plan = plan.naive()
+    if checkpoint is not None:
+        plan = begun_with(events.sparkSession, checkpoint, plan)
     chain = _Stream(plan, events)
     if checkpoint is not None:
         remember(events.sparkSession, checkpoint, chain, mode=mode)
