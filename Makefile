@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench evaluation fuzz soak cluster oldest docs page lock clean
+.PHONY: help setup demo test check format bench evaluation fuzz soak cluster audit oldest docs page lock clean
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -48,6 +48,11 @@ cluster: $(VENV)/.installed-dev setup ## kill streams, executors, workers and dr
 	@FACTOR_WINDOWS_KILLS=10 FACTOR_WINDOWS_ROUNDS=10 $(BIN)/pytest -m "cluster or not cluster" \
 	  tests/test_cluster.py tests/test_spark_stream.py -k "survives or killed"
 
+audit: setup ## look up the locked dependencies in the database of known faults; needs a network
+	@$(PYTHON) -m venv $(VENV)-audit
+	@$(VENV)-audit/bin/pip install --quiet --disable-pip-version-check pip-audit
+	@$(VENV)-audit/bin/pip-audit --disable-pip --require-hashes --requirement requirements.lock
+
 oldest: setup ## the tests on Spark with the oldest PySpark that is supported, in an environment of its own
 	@$(PYTHON) -m venv $(VENV)-oldest
 	@$(VENV)-oldest/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-oldest.lock
@@ -73,7 +78,7 @@ lock: $(VENV)/.installed-dev ## choose the versions of all dependencies anew
 	  --override - -o requirements-oldest.lock
 
 clean: ## remove the environments and all caches
-	@rm -rf $(VENV) $(VENV)-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(VENV)-audit $(VENV)-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 # Hatchling is in the lock, so the project itself is built without fetching anything that is not.
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(1) && \

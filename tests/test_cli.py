@@ -109,10 +109,10 @@ def test_the_version_is_printed():
     assert run("--version").stdout == f"factor-windows {__version__}\n"
 
 
-def test_the_demo_runs_and_checks_its_own_results(tmp_path):
-    done = run("demo", "--events", "20000", "--output", str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("rows are equal") == 2
+def test_the_demo_runs_and_checks_its_own_results(inside, tmp_path):
+    code, out, err = inside("demo", "--events", "20000", "--output", tmp_path)
+    assert code == 0, err
+    assert out.count("rows are equal") == 2
     assert (tmp_path / "plan.html").exists()
     assert (tmp_path / "result.parquet").exists()
 

@@ -11,7 +11,7 @@ from factor_windows.functions import Kind
 from factor_windows.graph import CoverageGraph, Node, window_of
 from factor_windows.plan import Tree
 from factor_windows.search.coverage import cheapest_parent
-from factor_windows.search.exact import cheapest_tree
+from factor_windows.search.exact import cheapest_tree, load_solver
 from factor_windows.search.factor import best_factors, cheapest_with, total
 from factor_windows.search.panes import common_panes, ladders, slicings
 from factor_windows.slices import Slices, Tiling, in_order, slices_of
@@ -47,6 +47,7 @@ def best(graph: CoverageGraph, cost: CostModel, *, slices: bool = True, seconds:
     if graph.kind is Kind.HOLISTIC:
         tree: Tree = dict.fromkeys(graph.nodes)
         return Found(tree, "optimal", total(tree, cost))
+    load_solver()
     return _Search(graph, cost, slices, monotonic() + seconds).found()
 
 

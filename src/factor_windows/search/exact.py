@@ -28,6 +28,11 @@ class Solution:
     optimal: bool
 
 
+def load_solver() -> None:
+    """Load what solves the program, which takes a second once, so that no search's time limit pays for it."""
+    import scipy.optimize  # noqa: F401
+
+
 def cheapest_tree(options: Options, required: Sequence[Node], *, seconds: float) -> Solution | None:
     """Choose hidden nodes so that all required ones together cost least; `None` if time ends before any is found."""
     import numpy as np
