@@ -36,6 +36,7 @@ bench: $(VENV)/.installed-dev setup ## measure a little, in a few minutes, and m
 
 evaluation: $(VENV)/.installed-dev setup ## measure the paper's whole evaluation, in an hour, and write docs/benchmarks.md anew
 	@$(BIN)/factor-windows bench --results docs/benchmarks/results.jsonl
+	@$(BIN)/factor-windows bench --only dashboards --results docs/benchmarks/results.jsonl
 	@$(BIN)/factor-windows bench report --results docs/benchmarks/results.jsonl
 
 fuzz: $(VENV)/.installed-dev setup ## look for differences in fresh generated cases, for MINUTES=5

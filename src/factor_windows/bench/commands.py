@@ -21,7 +21,8 @@ def bench(
         bool, typer.Option("--quick", help="A few minutes instead of an hour: fewer cases and events.")
     ] = False,
     only: Annotated[
-        list[str] | None, typer.Option(help="Only cases with this in their name; choices and gaps run only so.")
+        list[str] | None,
+        typer.Option(help="Only cases with this in their name; choices, gaps, soak, dashboards run only so."),
     ] = None,
     sets: Annotated[int | None, typer.Option(min=1, max=10, help="How many window sets of each kind.")] = None,
     events: Annotated[int | None, typer.Option(min=1, help="How many events each stream has.")] = None,

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from factor_windows.bench.results import Result
-from factor_windows.bench.streaming import BATCH, BATCHES, in_order, read_stream, steady
+from factor_windows.bench.streaming import BATCH, in_order, read_stream, steady
 from factor_windows.bench.workloads import devices
 from factor_windows.query import Query
 from factor_windows.search import optimize
@@ -25,6 +25,8 @@ from factor_windows.spark.naive import naive
 from factor_windows.spark.stream import use_rocksdb
 from factor_windows.window import Window, parse_window
 
+BATCHES = 5
+"""Micro-batches of the stream, of which the last two count."""
 SITES = 4
 WARM_UP = 2
 """How often each contender runs before it is timed."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from factor_windows.bench.soak import Case as SoakCase
     from factor_windows.bench.streaming import Case as StreamingCase
 
-ON_REQUEST = ("choices", "gaps", "soak")
+ON_REQUEST = ("choices", "gaps", "soak", "dashboards")
 """Experiments that are run only when they are asked for by name."""
 START_UP = 3.0
 """Seconds that a case takes on Spark whatever its size, roughly."""
