@@ -11,7 +11,19 @@ from comparing import assert_equal, by_instance, equal
 from generated import EXACT, FLOATING, HOLISTIC, compiled, events_of, windows_of
 from pyspark.sql import functions as F
 
-from factor_windows import OptionError, Query, QueryError, analyze, fan_out, hopping, optimize, parse, sql, tumbling
+from factor_windows import (
+    OptionError,
+    PlanError,
+    Query,
+    QueryError,
+    analyze,
+    fan_out,
+    hopping,
+    optimize,
+    parse,
+    sql,
+    tumbling,
+)
 from factor_windows.spark.chain import finished
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
@@ -296,6 +308,20 @@ def test_a_stream_of_several_queries_gives_each_its_rows(spark, tmp_path, seed):
         assert found.columns == everything.columns
         assert differing_rows(found, everything.where(F.col("window_end") <= F.lit(watermark))) == 0
         assert differing_rows(found.unionAll(left[query.name]), everything) == 0
+
+
+def test_a_checkpoint_is_refused_if_only_a_condition_has_changed(spark, tmp_path):
+    stream = spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
+    place = str(tmp_path / "state")
+
+    def plan(condition):
+        common = {"time": "timestamp", "windows": [tumbling("1m")], "aggregates": ["count(*) AS n"]}
+        return optimize([Query(**common, name="all"), Query(**common, where=condition, name="some")])
+
+    plan("value > 90").run(stream, checkpoint=place)
+    plan("value > 90").run(stream, checkpoint=place)
+    with pytest.raises(PlanError, match="belongs to another plan"):
+        plan("value > 80").run(stream, checkpoint=place)
 
 
 def test_fan_out_takes_only_what_a_shared_plan_made(spark):

@@ -144,6 +144,13 @@ def test_names_of_nodes_do_not_depend_on_other_queries():
     assert "goes on with its checkpoint" in before.explain(since=optimize(first))
 
 
+def test_another_condition_is_another_plan():
+    first, other = ([query("a"), query("b", where=condition)] for condition in ("v > 90", "v > 80"))
+    before, after = optimize(first), optimize(other)
+    assert before.groups[0].plan.query != after.groups[0].plan.query
+    assert "needs a new checkpoint" in after.explain(since=before)
+
+
 def test_a_hundred_queries_are_planned():
     lengths = (1, 2, 5, 10, 15, 30, 60, 120, 240, 1440)
     queries = [

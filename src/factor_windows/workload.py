@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 from factor_windows.aggregates import Aggregate
 from factor_windows.errors import QueryError
@@ -78,8 +79,8 @@ def merged(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -
     >>> cold = Query(time="ts", keys=["device"], windows=hours, aggregates=["min(t)"], where="ok AND t < 0", name="a")
     >>> all_ok = Query(time="ts", windows=minutes, aggregates=["count(*)"], where="ok", name="b")
     >>> workload = merged([cold, all_ok])
-    >>> workload.query.where, dict(workload.flags)
-    ('ok', {'__fw_flag_0': 't < 0'})
+    >>> workload.query.where, list(workload.flags.values())
+    ('ok', ['t < 0'])
     >>> [each.names for each in workload.asked]
     [('1 hour by device',), ('5 minutes',)]
     """
@@ -96,7 +97,8 @@ def merged(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -
     common = [part for part in parts[0] if all(part in other for other in parts)]
     rests = [_joined("AND", [part for part in own if part not in common]) for own in parts]
     conditions = dict.fromkeys(rest for rest in rests if rest)
-    flags = {condition: f"{flag}{place}" for place, condition in enumerate(conditions)}
+    # Named by what it means: with another condition it is another query, which a checkpoint must notice.
+    flags = {condition: f"{flag}{sha256(condition.encode()).hexdigest()[:16]}" for condition in conditions}
     kind = max(query.kind for query in queries)
     values: dict[str, str] = {}
 
