@@ -176,6 +176,13 @@ def test_keys_that_are_equal_and_differ_are_not_computed_from_each_other(spark):
         Query(
             time="ts", keys=["CAST(v AS STRING)"], windows=[tumbling("1h")], aggregates=["count(*) AS n"], name="text"
         ),
+        Query(
+            time="ts",
+            keys=["v", "CAST(v AS STRING)"],
+            windows=[tumbling("1h")],
+            aggregates=["count(*) AS n"],
+            name="both",
+        ),
     ]
     results = optimize(queries).run(events)
     for query in queries:

@@ -32,6 +32,8 @@ class Member:
     """The column that says whether a row has any event of the query's own; empty if every row has."""
     nodes: Mapping[Window, Node]
     """What computes each of its windows."""
+    labels: Mapping[Window, str]
+    """Under which name the common result shows each of its windows."""
 
     @property
     def name(self) -> str:
@@ -102,6 +104,10 @@ def merged(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -
     kind = max(query.kind for query in queries)
     values: dict[str, str] = {}
 
+    def label(node: Node) -> str:
+        """Where no key decides another, all of them tell nodes apart."""
+        return node.label if derive or not node.keys else f"{node.window.label} by {', '.join(sorted(node.keys))}"
+
     def value(text: str) -> str:
         return values.setdefault(text, f"value_{len(values)}")
 
@@ -116,7 +122,9 @@ def merged(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -
         nodes = {window: Node(_nameless(window), carried) for window in query.names}
         for node in nodes.values():
             asked.setdefault(node, {}).update(dict.fromkeys((*columns, *([present] if present else []))))
-        members.append(Member(query, tuple(keys[key.sql] for key in query.parsed_keys), columns, present, nodes))
+        labels = {window: label(node) for window, node in nodes.items()}
+        own_keys = tuple(keys[key.sql] for key in query.parsed_keys)
+        members.append(Member(query, own_keys, columns, present, nodes, labels))
     somebody = [_joined("OR", list(conditions))] if all(rests) else []
     query = Query(
         time=queries[0].time,
@@ -126,7 +134,7 @@ def merged(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -
         where=_joined("AND", [*common, *somebody]),
     )
     places = {name: place for place, name in enumerate(values.values())}
-    wanted = (Asked(node, (node.label,), tuple(places[name] for name in names)) for node, names in asked.items())
+    wanted = (Asked(node, (label(node),), tuple(places[name] for name in names)) for node, names in asked.items())
     return Workload(tuple(members), query, tuple(wanted), {name: condition for condition, name in flags.items()})
 
 

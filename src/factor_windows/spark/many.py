@@ -115,11 +115,11 @@ def stream(plan: SharedPlan, events: DataFrame, *, mode: str, checkpoint: str | 
 
 def _for_each_query(group: Group, rows: DataFrame) -> DataFrame:
     """Give each row once to every query whose row it is, under the name that the window has there."""
-    labels = [each.node.label for each in group.workload.asked]
+    labels = [name for each in group.workload.asked for name in each.names]
     entries = [
-        (labels.index(node.label), member, name)
+        (labels.index(label), member, name)
         for member in group.workload.members
-        for window, node in member.nodes.items()
+        for window, label in member.labels.items()
         for name in member.query.names[window]
     ]
     of_node = [[place for place, entry in enumerate(entries) if entry[0] == number] for number in range(len(labels))]
@@ -238,7 +238,7 @@ def _own(member: Member, rows: DataFrame, labels: list[str]) -> DataFrame:
 
     As text, since a call into Spark for each of all queries' columns would take longer than a small result does.
     """
-    names = {_text(node.label): member.query.names[window] for window, node in member.nodes.items()}
+    names = {_text(label): member.query.names[window] for window, label in member.labels.items()}
     found = rows.where(f"{WINDOW_ID} IN ({', '.join(names)}) AND {_seen(member)}")
     if all(len(several) == 1 for several in names.values()):
         pairs = [(label, _text(name)) for label, [name] in names.items()]
