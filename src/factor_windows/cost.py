@@ -260,6 +260,10 @@ class SparkCost:
         reads = self.recurrence_count(tiling) * self.instance_cost(tiling, parent)
         return reads * self.weight(parent) + self.overhead(tiling, parent)
 
+    def rows_of(self, node: Node) -> float:
+        """Count the rows that a node emits per unit of time, for its own keys."""
+        return self.by(node.keys).rows(node.window)
+
     def price(self, node: Node, parent: Node | None) -> float:
         """Count the updates of an edge; one that leaves keys out reads as many rows as if it did not, and emits fewer.
 

@@ -172,5 +172,10 @@ def implied(keys: Iterable[str], by: frozenset[str]) -> frozenset[str]:
     return frozenset(key for key, columns in found if columns is not None and key not in columns and columns <= by)
 
 
+def deciding(keys: frozenset[str]) -> frozenset[str]:
+    """Leave out the keys that others of them decide."""
+    return keys - implied(keys, by=keys)
+
+
 def _shortened(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:77] + "...")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from factor_windows.coverage import covers, partitions, tiles
-from factor_windows.expressions import implied
+from factor_windows.expressions import deciding
 from factor_windows.functions import Kind
 from factor_windows.query import Query
 from factor_windows.slices import Slices, Tiling, finer_first, is_pieces, serves
@@ -32,8 +32,8 @@ class Node:
         >>> Node(tumbling("1 hour"), frozenset({"site", "device"})).label
         '1 hour by device, site'
         """
-        deciding = sorted(self.keys - implied(self.keys, by=self.keys))
-        return f"{self.window.label} by {', '.join(deciding)}" if deciding else self.window.label
+        keys = sorted(deciding(self.keys))
+        return f"{self.window.label} by {', '.join(keys)}" if keys else self.window.label
 
     @property
     def before(self) -> tuple[int | Fraction, int, int]:

@@ -244,7 +244,7 @@ def _from_fewest(source: int, target: int, child: Window, parent: Window) -> Fee
 def counts_of(physical: Physical, plan: Plan, cost: SparkCost) -> dict[str, float]:
     """Count, per unit of time, what prices are for."""
     levels, together = physical.levels, physical.together
-    rows = [cost.by(node.node.keys).rows(node.window) for node in plan.nodes]
+    rows = [cost.rows_of(node.node) for node in plan.nodes]
     counts = dict.fromkeys(("update", "merge", "crowded", "edge"), 0.0)
     for level in levels:
         for feed in level.feeds:
@@ -280,7 +280,7 @@ def _brought_together(plan: Plan, levels: tuple[Level, ...], partitions: int, co
         note = "each level brings its rows together by itself: its nodes have different keys"
         return Physical(levels, "nothing", 0, None, (note,))
     has_keys = bool(plan.query.parsed_keys)
-    first = sum(cost.by(plan.nodes[at].node.keys).rows(plan.nodes[at].window) for at in levels[0].nodes)
+    first = sum(cost.rows_of(plan.nodes[position].node) for position in levels[0].nodes)
     known = isinstance(plan.cost_model, SparkCost) and not cost.assumed
     if has_keys and known and first >= SPARSE * cost.rate and len(plan.nodes) > 1:
         note = f"raw events are brought together by key: panes would leave {first / cost.rate:.2f} rows of each"

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from factor_windows.bench.results import Result
 from factor_windows.bench.workloads import EPOCH
+from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search import optimize
 from factor_windows.spark.stream import use_rocksdb
@@ -76,26 +77,20 @@ def measure(spark: SparkSession, case: Case) -> Result:
     with Memory(spark) as memory:
         begin = perf_counter()
         if case.setup == "stream":
-            found, seconds = _streamed(spark, case)
+            found, seconds = _streamed(spark, case, plan)
         else:
             found = _sums(plan.run(events_of(spark, case.events)))
             seconds = [perf_counter() - begin]
-    wrong = () if case.setup == "stream" or _right(case, found) else ("best",)
-    if case.setup == "stream" and not _right_of_closed(spark, case, found):
-        wrong = ("best",)
+    right = _right_of_closed(spark, case, found) if case.setup == "stream" else _right(case, found)
+    wrong = () if right else ("best",)
     return Result(
         case.name, "soak", "made on the fly", case.events, case.setup, 0, "count+sum", len(case.windows),
         {} if wrong else {"best": [round(each, 3) for each in seconds]},
         rows=sum(rows for rows, _, _, _ in found.values()),
         state={"memory": {"most": max(memory.megabytes), "samples": len(memory.megabytes)},
-               "samples": dict(enumerate_text(memory.sampled()))},
+               "samples": {str(place): value for place, value in enumerate(memory.sampled())}},
         wrong=wrong,
     )  # fmt: skip
-
-
-def enumerate_text(values: list[int]) -> Iterator[tuple[str, int]]:
-    """Name values by their place."""
-    return ((str(place), value) for place, value in enumerate(values))
 
 
 Sums = dict[str, tuple[int, int, int, object]]
@@ -116,13 +111,12 @@ def _right(case: Case, found: Sums) -> bool:
     )
 
 
-def _streamed(spark: SparkSession, case: Case) -> tuple[Sums, list[float]]:
+def _streamed(spark: SparkSession, case: Case, plan: Plan) -> tuple[Sums, list[float]]:
     """Run the events as a stream of micro-batches; keep only sums of what comes out."""
     use_rocksdb(spark)
     source = (
         spark.readStream.format("rate-micro-batch").option("rowsPerBatch", PER_BATCH).option("numPartitions", 4).load()
     )
-    plan = optimize(case.query, rate=RATE, unit="1 second", keys=DEVICES)
     result = plan.run(_columns(source, "value").withWatermark("ts", "1 minute"))
     kept: dict[str, list[tuple[int, int, int, object]]] = {}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from factor_windows.cost import SparkCost
 from factor_windows.errors import OptionError
-from factor_windows.expressions import implied
+from factor_windows.expressions import deciding
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search.planned import Options, planned
@@ -132,16 +132,11 @@ class _Planner:
         """Say how many combinations each set of keys has: as measured, or as if keys were independent of each other."""
         sets = {each.node.keys for each in workload.asked}
         sets.add(frozenset[str]().union(*sets))
-        every = _deciding(frozenset(key.sql for key in workload.query.parsed_keys))
+        every = deciding(frozenset(key.sql for key in workload.query.parsed_keys))
         whole = float(self.options.keys or 1)
         found = {}
         for keys in sets:
-            deciding = _deciding(keys)
-            guess = whole ** (len(deciding) / len(every)) if every else 1.0
-            found[keys] = float(self.combinations.get(deciding, guess))
+            own = deciding(keys)
+            guess = whole ** (len(own) / len(every)) if every else 1.0
+            found[keys] = float(self.combinations.get(own, guess))
         return found
-
-
-def _deciding(keys: frozenset[str]) -> frozenset[str]:
-    """Leave out the keys that others decide."""
-    return keys - implied(keys, by=keys)

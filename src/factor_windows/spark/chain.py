@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -138,11 +141,22 @@ class Chain:
 
 def finished(query: Query, result: DataFrame) -> DataFrame:
     """Do what the query does after its aggregates."""
-    if query.having:
-        result = result.where(query.having)
-    if query.output:
-        result = result.select(*(F.expr(column.sql).alias(column.name) for column in query.parsed_output))
-    return result.sparkSession.sql(query.outer, result=result) if query.outer else result
+    return finished_by(result, **what_follows(query))
+
+
+def what_follows(query: Query) -> dict[str, Any]:
+    """Return as plain text what a query does after its aggregates."""
+    output = [(column.sql, column.name) for column in query.parsed_output]
+    return {"having": query.having, "output": output, "outer": query.outer}
+
+
+def finished_by(result: DataFrame, *, having: str, output: Sequence[tuple[str, str]], outer: str) -> DataFrame:
+    """Do what `what_follows` says."""
+    if having:
+        result = result.where(having)
+    if output:
+        result = result.select(*(F.expr(sql).alias(name) for sql, name in output))
+    return result.sparkSession.sql(outer, result=result) if outer else result
 
 
 def _to_next_edge(slices: Slices, start: str) -> str:

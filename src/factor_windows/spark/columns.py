@@ -31,6 +31,7 @@ from factor_windows.errors import QueryError
 from factor_windows.expressions import VerbatimSpark, sql_of
 from factor_windows.functions import Kind, State
 from factor_windows.query import Query
+from factor_windows.spark.trouble import first_sentence
 from factor_windows.states import StateColumns
 
 _KLL: dict[type[DataType], str] = {
@@ -100,12 +101,6 @@ def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
         used = () if states is None else layout.used[-1]
         columns.append(ResultColumn(field.name, field.dataType, lower, direct, used))
     return Types(keys, time, tuple(columns), layout.states, shared)
-
-
-def first_sentence(mistake: AnalysisException) -> str:
-    """Return what Spark says is wrong, without its plan."""
-    message = (mistake.getMessage() or str(mistake)).split("SQLSTATE")[0]
-    return " ".join(message.split(";\n")[0].split()).rstrip(" ;")
 
 
 def _read(aggregate: Aggregate) -> list[str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from math import ceil, inf
 
@@ -17,13 +16,14 @@ from pyspark.sql.types import DoubleType, FloatType, StringType
 from factor_windows.cost import SparkCost
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.expressions import depends_on, implied, quoted
-from factor_windows.query import WINDOW_COLUMNS, Query
+from factor_windows.plan import Plan
+from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.shared import Group, SharedPlan
 from factor_windows.spark import batch as one_batch
 from factor_windows.spark import stream as one_stream
-from factor_windows.spark.chain import WINDOW_NAMES, finished
-from factor_windows.spark.columns import first_sentence
-from factor_windows.workload import Member
+from factor_windows.spark.chain import WINDOW_NAMES, finished, finished_by, what_follows
+from factor_windows.spark.trouble import first_sentence
+from factor_windows.workload import FLAG, Member
 
 QUERY = "factor_windows.query"
 """Where a stream of several queries notes, on the column of each, what is still to be done with its rows."""
@@ -73,13 +73,12 @@ def flush(plan: SharedPlan, events: DataFrame, stopped: StreamingQuery | datetim
     return _results(_fitting(plan, events), events, lambda each, rows: one_stream.flush(each, rows, stopped))
 
 
-def _results(plan: SharedPlan, events: DataFrame, compute: object) -> Results:
-    assert callable(compute)
+def _results(plan: SharedPlan, events: DataFrame, compute: Callable[[Plan, DataFrame], DataFrame]) -> Results:
     results: dict[str, DataFrame] = {}
     kept = []
     labels = _labels(plan, events)
     for group in plan.groups:
-        rows: DataFrame = compute(group.plan, _flagged(group, events))
+        rows = compute(group.plan, _flagged(group, events))
         if len(group.workload.members) > 1:
             few = _partitions(group)
             rows = rows.coalesce(few) if few else rows
@@ -94,7 +93,7 @@ def _partitions(group: Group) -> int | None:
     cost = group.plan.cost_model
     if not isinstance(cost, SparkCost) or cost.units == inf:
         return None
-    rows = sum(cost.by(each.node.keys).rows(each.node.window) for each in group.workload.asked) * cost.units
+    rows = sum(cost.rows_of(each.node) for each in group.workload.asked) * cost.units
     return ceil(rows / ROWS_PER_PARTITION)
 
 
@@ -108,7 +107,7 @@ def stream(plan: SharedPlan, events: DataFrame, *, mode: str, checkpoint: str | 
     columns = []
     for member in group.workload.members:
         result = F.struct(*_columns(member, labels[member.name]))
-        noted = {QUERY: json.dumps(_still_to_do(member.query)), WINDOW_NAMES: _window_names(member)}
+        noted = {QUERY: json.dumps(what_follows(member.query)), WINDOW_NAMES: _window_names(member)}
         columns.append(F.when(F.col("query_id") == member.name, result).alias(member.name, metadata=noted))
     return rows.select("query_id", *WINDOW_ENDS, *columns)
 
@@ -144,41 +143,19 @@ def fan_out(batch: DataFrame) -> dict[str, DataFrame]:
             own = batch.where(F.col("query_id") == field.name).select(F.col(f"{quoted(field.name)}.*"))
             named = F.col(WINDOW_ID).alias(WINDOW_ID, metadata={WINDOW_NAMES: field.metadata[WINDOW_NAMES]})
             own = own.select(*(named if name == WINDOW_ID else F.col(quoted(name)) for name in own.columns))
-            todo = _Todo(**json.loads(field.metadata[QUERY]))
-            found[field.name] = todo.done(own)
+            found[field.name] = finished_by(own, **json.loads(field.metadata[QUERY]))
     if not found:
         raise OptionError("fan_out takes the rows of a shared plan's stream; these have no query_id of one")
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Todo:
-    """What a query does after its aggregates, as text."""
-
-    having: str
-    output: list[tuple[str, str]]
-    outer: str
-
-    def done(self, rows: DataFrame) -> DataFrame:
-        if self.having:
-            rows = rows.where(self.having)
-        if self.output:
-            rows = rows.select(*(F.expr(sql).alias(name) for sql, name in self.output))
-        return rows.sparkSession.sql(self.outer, result=rows) if self.outer else rows
-
-
-def _still_to_do(query: Query) -> dict[str, object]:
-    output = [(column.sql, column.name) for column in query.parsed_output]
-    return {"having": query.having, "output": output, "outer": query.outer}
-
-
 def _fitting(plan: SharedPlan, events: DataFrame) -> SharedPlan:
     """Plan anew where the events' own columns do not allow what was planned without knowing them."""
     columns = [name.lower() for name in events.columns]
-    flag = "__fw_flag_"
+    flag = FLAG
     while any(name.startswith(flag) for name in columns):
         flag = f"_{flag}"
-    if flag != "__fw_flag_" and any(group.workload.flags for group in plan.groups):
+    if flag != FLAG and any(group.workload.flags for group in plan.groups):
         plan = plan.again(flag=flag)
     bases = {column for group in plan.groups for column in _deciding(group)}
     if bases:

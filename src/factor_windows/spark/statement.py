@@ -13,8 +13,8 @@ from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.spark import many
 from factor_windows.spark.chain import finished
-from factor_windows.spark.columns import first_sentence
 from factor_windows.spark.naive import naive
+from factor_windows.spark.trouble import first_sentence
 from factor_windows.sql.parse import read
 from factor_windows.sql.script import Script, planned
 from factor_windows.sql.statement import Statement

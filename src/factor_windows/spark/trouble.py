@@ -21,6 +21,11 @@ def sentence(trouble: BaseException) -> str:
     return texts[-1][:MOST] if texts else type(trouble).__name__
 
 
+def first_sentence(mistake: PySparkException) -> str:
+    """Return what Spark says is wrong with a query, without its plan."""
+    return _plain(mistake.getMessage() or str(mistake))
+
+
 def _messages(trouble: BaseException) -> list[str]:
     """List the messages of an error and of what caused it, the deepest last."""
     java = getattr(trouble, "java_exception", None) or getattr(trouble, "_origin", None)
