@@ -1,6 +1,8 @@
 """What the tests submit to a cluster: a batch of many windows, or a stream of them."""
 
 import sys
+from threading import Thread
+from time import sleep
 
 from pyspark.sql import SparkSession
 
@@ -15,13 +17,24 @@ QUERY = fw.Query(
 SCHEMA = "ts timestamp, k bigint, v bigint"
 
 
+def say_when_half_is_done(spark: SparkSession) -> None:
+    """Print a line as soon as half of the tasks of the first stage that has many are done."""
+    tracker = spark.sparkContext.statusTracker()
+    while True:
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        if any(stage and 4 < stage.numTasks <= 2 * stage.numCompletedTasks for stage in stages):
+            print("half-way", flush=True)
+            return
+        sleep(0.02)
+
+
 def main(kind: str, events: str, output: str, checkpoint: str) -> None:
     spark = SparkSession.builder.appName(f"factor-windows {kind}").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     print("code from", fw.__file__, flush=True)
     plan = fw.optimize(QUERY)
     if kind == "batch":
-        print("running", flush=True)
+        Thread(target=say_when_half_is_done, args=(spark,), daemon=True).start()
         plan.run(spark.read.parquet(events)).write.parquet(output)
     else:
         stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(events)

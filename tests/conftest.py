@@ -6,6 +6,9 @@ import sys
 import pytest
 from hypothesis import settings
 
+# Tests start many short-lived JVMs, which spend most of their time on optimizing code that then runs a few times.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # Randomness finds more, but what lands must not depend on luck: only a local run looks further.
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.register_profile("local", deadline=None)

@@ -111,6 +111,16 @@ def test_explain_and_rewrite_take_a_script(tmp_path, inside):
     assert inside("rewrite", script)[1].count("WITH\n") >= 3
 
 
+def test_explain_of_a_script_takes_the_options_of_a_query(tmp_path, inside):
+    script, drawn = tmp_path / "script.sql", tmp_path / "plan.svg"
+    script.write_text(SCRIPT)
+    known = ("--rate", "1", "--unit", "1s", "--keys", "100000", "--svg", drawn)
+    assert inside("explain", "--query", script, *known)[1] != inside("explain", "--query", script)[1]
+    assert drawn.read_text().startswith("<svg")
+    code, _, problem = inside("explain", "--query", script, "--operators")
+    assert (code, "--operators shows one query" in problem) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

@@ -116,6 +116,16 @@ def explain(
     from factor_windows.explain.picture import picture
     from factor_windows.operators import OperatorGraph
 
+    options: dict[str, Any] = {
+        "search": search,
+        "cost": cost,
+        "unit": unit,
+        "rate": _number(rate),
+        "keys": keys,
+        "slices": slices,
+        "time_limit": time_limit,
+        "prices": Prices.load(prices) if prices else None,
+    }
     if query_file is not None:
         statements = _statements(query_file, dialect=None, time=time)
         for note in dict.fromkeys(note for statement in statements for note in statement.notes):
@@ -124,12 +134,16 @@ def explain(
         if len(queries) > 1:
             from factor_windows.sql.script import planned
 
-            plans = planned(statements, search=search, cost=cost).plans
+            unfit = {"--operators": operators, "--candidates": candidates}
+            if given := [name for name, value in unfit.items() if value]:
+                raise OptionError(f"{', '.join(given)} shows one query, and {str(query_file)!r} has {len(queries)}")
+            plans = planned(statements, **options).plans
             if as_json:
                 print(json.dumps([_described(plan) for plan in plans], indent=2, ensure_ascii=False))
                 return
-            if html is not None:
-                _write(html, _only_plan(plans).to_html())
+            for path, drawn in ((svg, picture), (html, Plan.to_html)):
+                if path is not None:
+                    _write(path, drawn(_only_plan(plans)))
             for plan in plans:
                 _show_any(plan, physical=physical, streaming=streaming)
                 print()
@@ -142,17 +156,7 @@ def explain(
             windows=[parse_window(text) for text in window or []],
             aggregates=[_aggregate(text) for text in function or ["min"]],
         )
-    plan = optimize(
-        query,
-        search=search,
-        cost=cost,
-        unit=unit,
-        rate=_number(rate),
-        keys=keys,
-        slices=slices,
-        time_limit=time_limit,
-        prices=Prices.load(prices) if prices else None,
-    )
+    plan = optimize(query, **options)
     if svg is not None:
         _write(svg, picture(plan))
     if html is not None:
@@ -347,10 +351,10 @@ def _outputs(output: str, names: Sequence[str]) -> dict[str, str]:
 
 
 def _only_plan(plans: Sequence[Plan | SharedPlan]) -> Plan:
-    """Return the plan that a page can explain."""
+    """Return the plan that a picture or a page can explain."""
     trees = [tree for plan in plans for tree in ([plan] if isinstance(plan, Plan) else [g.plan for g in plan.groups])]
     if len(trees) > 1:
-        raise OptionError(f"--html explains one plan; the query has {len(trees)}")
+        raise OptionError(f"a picture or a page explains one plan; these queries need {len(trees)}")
     return trees[0]
 
 

@@ -276,7 +276,7 @@ def _depth_note(count: int, works: dict[int, float]) -> str:
 def _brought_together(plan: Plan, levels: tuple[Level, ...], partitions: int, cost: SparkCost) -> Physical:
     """Choose how rows come to where they are needed."""
     own = partitions if partitions <= MANY_PARTITIONS else None
-    if len({node.node.keys for node in plan.nodes}) > 1:
+    if plan.has_several_keys:
         note = "each level brings its rows together by itself: its nodes have different keys"
         return Physical(levels, "nothing", 0, None, (note,))
     has_keys = bool(plan.query.parsed_keys)

@@ -152,6 +152,11 @@ class Plan:
         return sum(node.cost for node in self.nodes)
 
     @property
+    def has_several_keys(self) -> bool:
+        """Say whether nodes group by different keys, as those of several queries may."""
+        return len({node.node.keys for node in self.nodes}) > 1
+
+    @property
     def naive_cost(self) -> Cost:
         """Return the cost of computing every window from the raw events."""
         return sum(self.cost_model.price(each.node, None) for each in self.asked)

@@ -13,7 +13,7 @@ from factor_windows.plan import Plan
 from factor_windows.query import WINDOW_COLUMNS, Query
 from factor_windows.slices import Slices
 from factor_windows.spark.columns import Types, microseconds, timestamp, types_of
-from factor_windows.spark.fan_out import Columns, FanOut, after_edges, fan_out, looked_up
+from factor_windows.spark.fan_out import after_edges, looked_up
 
 WINDOW_NAMES = "factor_windows.windows"
 """Where a result notes, on its `window_id`, the names of its windows."""
@@ -34,8 +34,7 @@ class Chain:
         self.plan = plan if self.types.shared else plan.naive()
         self.query: Query = plan.query
         self.keys = [f"{prefix}k{number}" for number in range(len(plan.query.parsed_keys))]
-        alike = len({node.node.keys for node in self.plan.nodes}) == 1
-        self.event_keys = self.keys if alike else [f"{key}_" for key in self.keys]
+        self.event_keys = [f"{key}_" for key in self.keys] if self.plan.has_several_keys else self.keys
         self.needs = self._needs()
         self.values = [f"{prefix}v{number}" for number in range(len(plan.query.parsed_aggregates))]
         self.time, self.start, self.node = f"{prefix}t", f"{prefix}start", f"{prefix}node"
@@ -95,15 +94,6 @@ class Chain:
             if node.parent is not None:
                 needs[number[node.parent]] |= needs[number[node.name]]
         return needs
-
-    def fanned_out(self, rows: DataFrame, level: Level, begin: str) -> tuple[DataFrame, FanOut]:
-        """Give each row once to every instance that it may feed."""
-        fan = fan_out(level, Columns(begin, self.node, self.feed, self.step))
-        if fan.feeds:
-            rows = rows.selectExpr("*", f"explode({fan.feeds}) AS {self.feed}")
-        if fan.steps:
-            rows = rows.selectExpr("*", f"explode({fan.steps}) AS {self.step}")
-        return rows, fan
 
     def end(self, start: str, node: str) -> str:
         """Return the end of the instance of a node that starts then."""

@@ -16,6 +16,7 @@ from factor_windows.spark import batch
 from factor_windows.spark.chain import Chain, finished
 from factor_windows.spark.checkpoint import begun_with, remember
 from factor_windows.spark.columns import microseconds, timestamp
+from factor_windows.spark.fan_out import Columns, fan_out
 
 WATERMARK = "spark.watermarkDelayMs"
 """Where Spark notes on a column that it is the event time of a stream; `withWatermark` sets it."""
@@ -101,7 +102,11 @@ class _Stream(Chain):
 
     def _level(self, rows: DataFrame, level: Level, begin: str, aggregates: dict[str, str]) -> DataFrame:
         """Fan out, and group by a window that Spark knows to be event time."""
-        rows, fan = self.fanned_out(rows, level, begin)
+        fan = fan_out(level, Columns(begin, self.node, self.feed, self.step))
+        if fan.feeds:
+            rows = rows.selectExpr("*", f"explode({fan.feeds}) AS {self.feed}")
+        if fan.steps:
+            rows = rows.selectExpr("*", f"explode({fan.steps}) AS {self.step}")
         if fan.reaches:
             rows = rows.where(fan.reaches)
         by_node = len(level.nodes) > 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from factor_windows.plan import Plan
 from factor_windows.query import Query
@@ -28,8 +29,8 @@ class Script:
         return _names(self.statements)
 
 
-def planned(statements: Sequence[Statement], *, search: str = "best", cost: str = "spark") -> Script:
-    """Plan all queries of a script: those that read the same events by the same time in one plan.
+def planned(statements: Sequence[Statement], **options: Any) -> Script:
+    """Plan all queries of a script, with the options of `optimize`: those of the same events and time in one plan.
 
     >>> from factor_windows.sql.parse import read
     >>> select = "SELECT {0} count(*) AS n FROM r GROUP BY {0} window(ts, '{1}')"
@@ -50,12 +51,7 @@ def planned(statements: Sequence[Statement], *, search: str = "best", cost: str 
     sources: dict[tuple[str, str], list[Query]] = {}
     for query in (query for several in queries for query in several):
         sources.setdefault((query.source, query.parsed_time.sql), []).append(query)
-    plans: list[Plan | SharedPlan] = []
-    for found in sources.values():
-        several = len(found) > 1
-        plans.append(
-            optimize(found, search=search, cost=cost) if several else optimize(found[0], search=search, cost=cost)
-        )
+    plans = [optimize(found if len(found) > 1 else found[0], **options) for found in sources.values()]
     return Script(tuple(statements), tuple(queries), tuple(plans))
 
 
