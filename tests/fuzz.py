@@ -20,7 +20,8 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Lock
+from threading import Lock, Timer
+from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -33,6 +34,8 @@ from factor_windows.spark.naive import naive
 
 QUERIES = 3
 """Queries for each data set."""
+PATIENCE = 120
+"""Seconds after which a job of tiny data takes too long."""
 TOO_MANY = 40
 """So many windows make Spark's own plan of a union slow; beyond, the reference alone says what is right."""
 SEARCHES = ("none", "coverage", "factor", "slicing", "best", "best")
@@ -289,11 +292,18 @@ def rows_of(frame: DataFrame) -> DataFrame:
 
 
 def collected(frames: dict[str, DataFrame]) -> dict[str, list[tuple[str | None, ...]]]:
-    """Collect many results in one job."""
+    """Collect many results in one job, which is stopped when it takes too long: that is a finding too."""
     tagged = [rows_of(frame).select(F.lit(name).alias("name"), "row") for name, frame in frames.items()]
     found: dict[str, list[tuple[str | None, ...]]] = {name: [] for name in frames}
-    for name, row in reduce(DataFrame.unionAll, tagged).collect():
-        found[name].append(tuple(row))
+    context, group = tagged[0].sparkSession.sparkContext, uuid4().hex
+    context.setJobGroup(group, "fuzz", interruptOnCancel=True)
+    stop = Timer(PATIENCE, context.cancelJobGroup, [group])
+    stop.start()
+    try:
+        for name, row in reduce(DataFrame.unionAll, tagged).collect():
+            found[name].append(tuple(row))
+    finally:
+        stop.cancel()
     return found
 
 

@@ -121,3 +121,18 @@ def test_few_rows_are_brought_together_in_few_partitions():
     assert compile_levels(optimize(query, statistics=Known()), partitions=8).partitions == 1
     assert compile_levels(optimize(query, statistics=Long()), partitions=8).partitions == 32
     assert compile_levels(optimize(query, rate=100, unit="1 second"), partitions=8).partitions == 32
+
+
+@pytest.mark.parametrize("function", ["sum(v)", "min(v)"])
+def test_no_row_is_copied_more_often_than_the_cost_says(function):
+    # The pane of these windows is a microsecond; hopping ones of it would have each row looked at millions of times.
+    windows = [hopping("30s", "10s"), hopping("2000001 microseconds", "1s"), hopping("144s", "12s")]
+    query = Query(time="ts", windows=windows, aggregates=[function])
+    for options in ({}, {"rate": 10**9}, {"slices": False, "keys": 500, "rate": 10**11}, {"rate": 50}):
+        plan = optimize(query, unit="1 second", **options)
+        levels = _flattened(plan, frozenset(range(1, 1 + len(plan.nodes))))
+        cost, rows = plan.cost_model, [plan.cost_model.rows_of(node.node) for node in plan.nodes]
+        for feed in (feed for level in levels for feed in level.feeds if feed.source not in (RAW, feed.target)):
+            parent, child = (plan.nodes[place].window for place in (feed.source, feed.target))
+            counted = cost.recurrence_count(child) * cost.instance_cost(child, parent)
+            assert feed.steps * rows[feed.source] <= 1.01 * counted + rows[feed.source]

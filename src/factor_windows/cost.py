@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol
 
 from factor_windows.coverage import fewest, multiplier
 from factor_windows.errors import OptionError
+from factor_windows.functions import Kind
 from factor_windows.graph import Node
 from factor_windows.prices import Prices
 from factor_windows.query import Query
@@ -21,7 +22,9 @@ Cost = int | Fraction | float
 """The paper's costs are exact, and whole ones stay int, which is much quicker than a fraction; Spark's are float."""
 
 DENSE = 100
-"""How many events a key has in the windows' greatest common divisor of time, if nobody says."""
+"""How many events a key has in the windows' greatest common divisor of time, if nobody says; but see `DENSEST`."""
+DENSEST = 10_000
+"""So many microseconds at least are assumed to pass until a key has had so many events."""
 
 
 def share(part: Cost, whole: Cost) -> float:
@@ -168,6 +171,8 @@ class SparkCost:
     """Whether nobody gave the rate, so that a dense stream is assumed."""
     thrifty: bool = False
     """Whether an instance reads the fewest of its parent's that make it up, or, as the paper has it, all inside."""
+    overlap_safe: bool = True
+    """Whether it may read all inside: else, of a parent that hops, it always reads the fewest."""
     prices: Prices = field(default_factory=Prices)
     units: float = inf
     """How many units of time the events span, if that is known: steps have a price whatever their size."""
@@ -192,11 +197,21 @@ class SparkCost:
         length = _unit(query, unit)
         number_of_keys = float(_positive("keys", keys) or 1)
         given = _positive("rate", rate)
-        dense = DENSE * number_of_keys * length / common_step(tuple(query.names))
+        dense = DENSE * number_of_keys * length / max(common_step(tuple(query.names)), DENSEST)
         each = float(given or dense)
         assumed = given is None
         units = events / each
-        return cls(length, each, number_of_keys, assumed, thrifty, prices or Prices(), units, combinations or {})
+        return cls(
+            length,
+            each,
+            number_of_keys,
+            assumed,
+            thrifty,
+            query.kind is Kind.OVERLAP_SAFE,
+            prices or Prices(),
+            units,
+            combinations or {},
+        )
 
     def by(self, keys: frozenset[str]) -> SparkCost:
         """Return the model for nodes of these keys alone."""
@@ -234,10 +249,12 @@ class SparkCost:
         if isinstance(tiling, Slices) or isinstance(parent, Slices):
             reads = float(mean_length(tiling) / mean_length(parent))
         else:
-            reads = multiplier(parent, tiling)
-            if self.thrifty:
-                # Rows that no instance of the longer slide wants are looked at too.
-                reads = min(reads, fewest(parent, tiling) * tiling.slide / parent.slide)
+            # Of the fewest, rows that no instance of the longer slide wants are looked at too.
+            every, few = multiplier(parent, tiling), fewest(parent, tiling) * tiling.slide / parent.slide
+            if parent.is_tumbling or (self.overlap_safe and not self.thrifty):
+                reads = every
+            else:
+                reads = min(every, few) if self.overlap_safe else few
         return reads * self.filled(parent)
 
     def weight(self, parent: Tiling | None) -> float:

@@ -128,7 +128,7 @@ def _model(model: CostModel) -> dict[str, Any]:
         return {"name": model.name, **numbers}
     assert isinstance(model, SparkCost)
     counted = [{"keys": sorted(keys), "number": number} for keys, number in model.combinations.items()]
-    own = {name: getattr(model, name) for name in ("unit", "rate", "keys", "assumed", "thrifty")}
+    own = {name: getattr(model, name) for name in ("unit", "rate", "keys", "assumed", "thrifty", "overlap_safe")}
     return {
         "name": model.name,
         **own,
@@ -148,6 +148,7 @@ def _read_model(found: Mapping[str, Any]) -> CostModel:
         keys=found["keys"],
         assumed=found["assumed"],
         thrifty=found["thrifty"],
+        overlap_safe=found["overlap_safe"],
         prices=Prices(**{name: price for name, price in found["prices"].items() if name in known}),
         units=float(_read_number(found["units"])),
         combinations={frozenset(each["keys"]): each["number"] for each in found["combinations"]},
