@@ -19,11 +19,11 @@ from factor_windows.search import optimize
 from factor_windows.spark.compare import compared
 from factor_windows.spark.naive import naive
 from factor_windows.spark.stream import use_rocksdb
-from factor_windows.window import Window, tumbling
+from factor_windows.window import Window
 
 BATCH = 250_000
 """Events in a micro-batch."""
-BATCHES = 9
+BATCHES = 8
 WARM_UP = 3
 """How many micro-batches are not counted."""
 WATERMARK = "10 seconds"
@@ -43,11 +43,9 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """List what is measured: ten windows, tumbling and hopping, and twenty."""
-    twenty = (*TEN_TUMBLING, *(tumbling(f"{seconds} seconds") for seconds in range(120, 220, 10)))
+    """List what is measured: ten windows, tumbling and hopping."""
     yield Case("ten tumbling", TEN_TUMBLING)
     yield Case("ten hopping", TEN_HOPPING)
-    yield Case("twenty tumbling", twenty)
 
 
 def measure(spark: SparkSession, case: Case) -> Result:
