@@ -225,6 +225,15 @@ def test_the_rewriting_reads_like_this(golden, name):
     golden(GOLDEN / f"{name}.sql", emit_statement(statement, plans, dialect="spark"))
 
 
+def test_flinks_nodes_rename_their_bounds_and_announce_long_numbers():
+    windows = [fw.tumbling("50s"), fw.tumbling("100s"), fw.tumbling("12500ms")]
+    text = fw.optimize(fw.Query(time="ts", windows=windows, aggregates=["min(v)"])).sql(dialect="flink")
+    assert text.count("window_start AS fw_start, window_end AS fw_end") == text.count("fw_start AS window_start") == 3
+    assert "INTERVAL '100' SECOND(3)" in text
+    assert "INTERVAL '50' SECOND)" in text
+    assert "INTERVAL '12.500' SECOND(2, 3)" in text
+
+
 def test_flink_gets_its_own_windows(golden):
     plan = fw.optimize(fw.parse(EXAMPLES["hopping-flink"]))
     golden(GOLDEN / "hopping-flink.flink.sql", plan.sql(dialect="flink"))

@@ -64,7 +64,8 @@ def _run(python: Path, job: dict[str, Any]) -> dict[str, Any]:
     except OSError as problem:
         raise OptionError(f"cannot run {str(python)!r}: {problem.strerror}") from None
     except subprocess.CalledProcessError as failed:
-        last = " ".join(failed.stderr.split())[-LAST_WORDS:]
+        said = failed.stderr.splitlines()
+        last = next((line for line in said if "Exception: " in line), " ".join(said))[-LAST_WORDS:]
         raise OptionError(f"{str(python)!r} cannot run Flink (pip install apache-flink): {last}") from None
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer

@@ -1,7 +1,8 @@
 """A plan in Flink SQL: a step of WITH for each node, with Flink's own TUMBLE and HOP over the node it reads.
 
 Flink's windows chain through `window_time`, which lies in the last instant of the instance that made a row. A row of a
-hopping window does not say where its instance began, so a node below one reads that one's own parent instead.
+hopping window does not say where its instance began, so a node below one reads that one's own parent instead. A
+node's own columns `window_start` and `window_end` are renamed: its readers get new ones of the same names.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def emit_flink(plan: Plan) -> str:
     for node in plan.nodes:
         parent = _readable_parent(plan, node)
         values = [f"{s.lift if parent is None else s.combine} AS {s.name}" for s in columns.states]
-        listed = [*keys, "window_start", "window_end", "window_time AS fw_time", *values]
+        listed = [*keys, "window_start AS fw_start", "window_end AS fw_end", "window_time AS fw_time", *values]
         source = "events" if parent is None else numbers[parent.name]
         shown = " = ".join(node.shown_as) if node.exposed else f"{node.name} (hidden)"
         comment = " ".join(f"{shown}: from {source}".split())
@@ -104,14 +105,17 @@ def _call(window: Window, source: str) -> str:
 def _interval(microseconds: int) -> str:
     for unit in ("day", "hour", "minute", "second"):
         if microseconds % MICROSECONDS[unit] == 0:
-            return f"INTERVAL '{microseconds // MICROSECONDS[unit]}' {unit.upper()}"
+            number = str(microseconds // MICROSECONDS[unit])
+            # Flink takes two digits, unless more are announced.
+            return f"INTERVAL '{number}' {unit.upper()}" + (f"({len(number)})" if len(number) > 2 else "")
     if microseconds % 1000:
         raise QueryError("Flink's windows are whole milliseconds long; this plan has a finer one")
-    return f"INTERVAL '{microseconds / 1_000_000:.3f}' SECOND"
+    seconds, milliseconds = divmod(microseconds // 1000, 1000)
+    return f"INTERVAL '{seconds}.{milliseconds:03}' SECOND({max(2, len(str(seconds)))}, 3)"
 
 
 def _shown(aggregates: tuple[Aggregate, ...], lowers: list[str], keys: list[str], name: str, node: str) -> str:
     window_id = exp.Literal.string(name).sql(dialect=Flink)
     values = [f"{lower} AS {quoted(aggregate.name)}" for aggregate, lower in zip(aggregates, lowers, strict=True)]
-    listed = [*keys, f"{window_id} AS window_id", "window_start", "window_end", *values]
+    listed = [*keys, f"{window_id} AS window_id", "fw_start AS window_start", "fw_end AS window_end", *values]
     return f"SELECT {', '.join(listed)}\nFROM {node}"
