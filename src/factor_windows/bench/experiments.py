@@ -188,7 +188,7 @@ def _choices(events: int) -> Iterator[Case]:
         yield Case("choices", stream, round(events * share), setup, windows, function="sum", contenders=who)
 
 
-def flink_cases(events: int = 1_000_000) -> Iterator[Case]:
+def flink_cases(events: int) -> Iterator[Case]:
     """What is run on Flink, if an interpreter that has it is named."""
     for setup, windows in (("ten tumbling", TEN_TUMBLING), ("ten hopping", TEN_HOPPING)):
         yield Case("flink", "devices", events, setup, windows, contenders=("flink", "flink rewritten"))

@@ -110,7 +110,7 @@ class Evaluation:
         for many in () if options.quick else dashboards.cases(options.events or 10_000_000):
             yield Job(many.name, partial(self._dashboards, many), 150.0)
         if options.flink is not None:
-            for case in experiments.flink_cases():
+            for case in experiments.flink_cases(options.events or 1_000_000):
                 yield Job(case.name, partial(self._flink, case, options.flink), 60.0)
 
     def _flink(self, case: experiments.Case, python: Path) -> Result:
