@@ -17,7 +17,7 @@ demo: setup ## run the main job
 
 test: $(VENV)/.installed-dev setup ## install what tests need, and run them all
 	@scripts/ensure-chromium
-	@$(BIN)/pytest --numprocesses 2 --dist loadfile
+	@$(BIN)/pytest --numprocesses 2 --dist worksteal
 
 check: $(VENV)/.installed-dev ## format, lint, types, import direction, tests: what CI runs
 	@$(BIN)/ruff format --check .
