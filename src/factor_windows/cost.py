@@ -249,12 +249,12 @@ class SparkCost:
         if isinstance(tiling, Slices) or isinstance(parent, Slices):
             reads = float(mean_length(tiling) / mean_length(parent))
         else:
-            # Of the fewest, rows that no instance of the longer slide wants are looked at too.
-            every, few = multiplier(parent, tiling), fewest(parent, tiling) * tiling.slide / parent.slide
-            if parent.is_tumbling or (self.overlap_safe and not self.thrifty):
-                reads = every
-            else:
-                reads = min(every, few) if self.overlap_safe else few
+            reads = multiplier(parent, tiling)
+            if not self.overlap_safe:
+                reads = fewest(parent, tiling)
+            elif self.thrifty:
+                # Rows that no instance of the longer slide wants are looked at too.
+                reads = min(reads, fewest(parent, tiling) * tiling.slide / parent.slide)
         return reads * self.filled(parent)
 
     def weight(self, parent: Tiling | None) -> float:
@@ -266,11 +266,20 @@ class SparkCost:
         if parent is None:
             raw = self.rate * self.prices.relative("scan") + self.rows(tiling) * self.prices.relative("shuffle")
             return raw + self._finding(tiling, self.rate)
-        return self.rows(tiling) * self.prices.relative("group") + self._finding(tiling, self.rows(parent))
+        made = self.rows(tiling) * self.prices.relative("group") + self._finding(tiling, self.rows(parent))
+        return made + self._passing_by(tiling, parent)
 
     def _finding(self, tiling: Tiling, read: float) -> float:
         """Price the search for the slice that each row belongs to."""
         return (len(tiling.edges) - 1) * read * self.prices.relative("edge") if isinstance(tiling, Slices) else 0.0
+
+    def _passing_by(self, tiling: Tiling, parent: Tiling) -> float:
+        """Price the places at which a row of a hopping window is looked at, and where no instance wants it."""
+        if self.overlap_safe or not isinstance(tiling, Window) or not isinstance(parent, Window) or parent.is_tumbling:
+            return 0.0
+        looked = fewest(parent, tiling) * self.rows(parent)
+        wanted = fewest(parent, tiling) * self.recurrence_count(tiling) * self.filled(parent)
+        return max(0.0, looked - wanted) * self.prices.relative("edge")
 
     def of(self, tiling: Tiling, parent: Tiling | None) -> float:
         """Count the updates of an edge per unit of time, and what comes on top of them."""

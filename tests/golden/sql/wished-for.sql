@@ -31,7 +31,7 @@ level_2 AS (
     sum(`fw_s2`) AS fw_s2
   FROM level_1
   CROSS JOIN VALUES
-    (1, 1200000000, 0),
+    (2, 1200000000, 0),
     (3, 600000000, 0),
     (3, 600000000, 600000000),
     (3, 600000000, 1200000000),
@@ -55,7 +55,7 @@ computed AS (
     `fw_s2` AS `value_2`
   FROM level_2
   JOIN VALUES
-    (1, 1200000000, '20 minutes'),
+    (2, 1200000000, '20 minutes'),
     (3, 3600000000, 'hourly') AS names(fw_shown, fw_range, fw_name)
     ON fw_node = fw_shown
 )
