@@ -12,6 +12,7 @@ from time import perf_counter
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from factor_windows.bench.batch import Known
 from factor_windows.bench.results import Result
 from factor_windows.bench.workloads import EPOCH
 from factor_windows.plan import Plan
@@ -73,7 +74,7 @@ def _columns(rows: DataFrame, number: str) -> DataFrame:
 
 def measure(spark: SparkSession, case: Case) -> Result:
     """Run a case, watch Spark's memory, and check the sums of each window."""
-    plan = optimize(case.query, rate=RATE, unit="1 second", keys=DEVICES)
+    plan = optimize(case.query, statistics=Known(RATE, DEVICES, case.events))
     if case.setup != "stream":
         # The code is generated and compiled before the time is taken.
         _sums(plan.run(events_of(spark, SIZES[0] // 10)))
