@@ -185,11 +185,17 @@ def _load(results: Sequence[Result]) -> Any:
             marker="o",
             markersize=3,
             color=COLOURS["best"],
+            label="measured",
         )
+        if own:
+            times = [getattr(each, what) / getattr(own[0], what) for each in own]
+            linear = [own[0].typical("best") * each for each in times]
+            panel.plot([getattr(each, what) for each in own], linear, color="0.6", linestyle="--", label="linear")
         panel.set_xscale("log")
         panel.set_yscale("log")
         panel.set_xlabel(what)
         panel.set_ylabel("seconds")
+        panel.legend()
     for each in results:
         if each.setup == "stream" or each.events >= 100_000_000:
             samples = sorted((int(place), value) for place, value in each.state["samples"].items())
