@@ -181,6 +181,7 @@ def test_a_batch_survives_the_death_of_an_executor(spark, cluster, tmp_path, tur
     waited(lambda: "half-way" in log.read_text() or job.poll() is not None, "half of the work")
     victims = cluster.executors(cluster.workers[turn % 2])
     assert victims, log.read_text()[-3000:]
+    assert job.poll() is None, "the job ended before anything could be killed"
     killed(*victims)
     ended(job, log)
     expected = naive(QUERY, spark.read.parquet(str(tmp_path / "in")))

@@ -24,7 +24,7 @@ Cost = int | Fraction | float
 DENSE = 100
 """How many events a key has in the windows' greatest common divisor of time, if nobody says; but see `DENSEST`."""
 DENSEST = 10_000
-"""So many microseconds at least are assumed to pass until a key has had so many events."""
+"""The shortest time, in microseconds, in which a key is assumed to have that many."""
 
 
 def share(part: Cost, whole: Cost) -> float:

@@ -148,7 +148,7 @@ def _read_model(found: Mapping[str, Any]) -> CostModel:
         keys=found["keys"],
         assumed=found["assumed"],
         thrifty=found["thrifty"],
-        overlap_safe=found["overlap_safe"],
+        overlap_safe=found.get("overlap_safe", True),
         prices=Prices(**{name: price for name, price in found["prices"].items() if name in known}),
         units=float(_read_number(found["units"])),
         combinations={frozenset(each["keys"]): each["number"] for each in found["combinations"]},
