@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from factor_windows import OptionError
-from factor_windows.bench import paper, planning, tables
+from factor_windows.bench import calibrate, paper, planning, tables
 from factor_windows.bench.experiments import SIZES, STREAMS, cases, window_sets
 from factor_windows.bench.report import document, page
 from factor_windows.bench.results import Result, Store
@@ -285,3 +285,14 @@ def test_lines_of_results_are_plain_json(tmp_path):
     store.append(result(naive=[1.0], best=[0.5]))
     [line] = store.path.read_text().splitlines()
     assert json.loads(line)["seconds"] == {"naive": [1.0], "best": [0.5]}
+
+
+def test_calibrate_finds_the_prices_that_plans_were_measured_by():
+    prices = Prices(scan=70, update=30, merge=60, crowded=45, shuffle=900, group=40, edge=6, state=1, stage=2e8)
+    counts = {case.name: calibrate.counted(case.plan(), case.events) for case in calibrate.CASES}
+    measured = tuple(calibrate.Measured(name, did, prices.total(did) / 1e9) for name, did in counts.items())
+    fitted = calibrate.fit(measured)
+    assert fitted.error < 1e-6
+    known = list(counts["panes"])
+    assert [getattr(fitted.prices, name) for name in known] == pytest.approx([getattr(prices, name) for name in known])
+    assert fitted.prices.relative("state") == Prices().relative("state")

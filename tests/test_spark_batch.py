@@ -323,6 +323,45 @@ def test_names_of_any_kind_work(spark):
     assert {row.window_id for row in found.collect()} == {'it\'s "ten"', "`twenty`"}
 
 
+def test_text_of_any_kind_is_a_key(spark):
+    """Inside, text is grouped as bytes: what is shown is text again, and null stays apart from the empty text."""
+    texts = [
+        "'a'",
+        "'A'",
+        "'a '",
+        "''",
+        "NULL",
+        "'ä'",
+        "concat('a', decode(X'CC88', 'UTF-8'))",
+        "CAST(X'FF41' AS STRING)",
+    ]
+    events = spark.range(400).selectExpr(
+        "timestamp_micros(id * 1000000) AS ts",
+        "id AS v",
+        f"element_at(array({', '.join(texts)}), CAST(1 + id % 8 AS INT)) AS k",
+    )
+    windows = [tumbling("20s"), tumbling("30s"), hopping("40s", "20s")]
+    query = Query(time="ts", keys=["k", "upper(k) AS u"], windows=windows, aggregates=["sum(v) AS s"])
+    found = optimize(query).run(events)
+    assert [field.dataType.simpleString() for field in found.schema][:2] == ["string", "string"]
+    assert differing_rows(found, naive(query, events)) == 0
+    assert found.select(F.hex("k")).distinct().count() == 8
+    noted = events.withMetadata("k", {"comment": "who"})
+    assert optimize(query).run(noted).schema["k"].metadata == {"comment": "who"}
+
+
+def test_text_that_is_equal_by_its_collation_stays_one_key(spark):
+    events = spark.range(100).selectExpr(
+        "timestamp_micros(id * 1000000) AS ts",
+        "CASE WHEN id % 2 = 0 THEN 'a' ELSE 'A' END COLLATE UTF8_LCASE AS k",
+    )
+    windows = [tumbling("10s"), tumbling("20s"), tumbling("30s")]
+    found = optimize(Query(time="ts", keys=["k"], windows=windows, aggregates=["count(*) AS n"])).run(events)
+    counts = {(row.window_id, row.n) for row in found.where("window_end <= timestamp_seconds(60)").collect()}
+    assert counts == {("10 seconds", 10), ("20 seconds", 20), ("30 seconds", 30)}
+    assert found.schema["k"].dataType == events.schema["k"].dataType
+
+
 def test_a_window_with_two_names_is_shown_twice(spark):
     events = spark.range(50).selectExpr("timestamp_micros(id * 1000000) AS ts")
     windows = [tumbling("10s", name="a"), tumbling("10s", name="b"), tumbling("20s")]

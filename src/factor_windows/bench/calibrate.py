@@ -130,13 +130,19 @@ def counted(plan: Plan, events: int) -> dict[str, float]:
 
 
 def fit(measured: tuple[Measured, ...]) -> Fit:
-    """Fit prices that are not negative so that the squares of the relative errors are least."""
+    """Fit prices that are not negative so that the squares of the relative errors are least.
+
+    What no measured plan does, such as one more state of several queries, keeps its price in updates.
+    """
     import numpy as np
     from scipy.optimize import nnls
 
-    names = [field.name for field in fields(Prices)]
+    shipped = Prices()
+    names = [field.name for field in fields(Prices) if any(field.name in each.counts for each in measured)]
     counts = np.array([[each.counts[name] / each.seconds for name in names] for each in measured])
     scale = counts.max(axis=0)
     found, _ = nnls(counts / scale, np.ones(len(measured)))
     prices = {name: float(value) for name, value in zip(names, found / scale * 1e9, strict=True)}
-    return Fit(Prices(**(prices | {"update": max(prices["update"], 1.0)})), measured)
+    update = max(prices["update"], 1.0)
+    others = {field.name: shipped.relative(field.name) * update for field in fields(Prices)}
+    return Fit(Prices(**(others | prices | {"update": update})), measured)

@@ -16,6 +16,8 @@ def run(plan: Plan, events: DataFrame) -> DataFrame:
 
 
 class _Batch(Chain):
+    text_as_bytes = True
+
     def __init__(self, plan: Plan, events: DataFrame) -> None:
         super().__init__(plan, events)
         partitions = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or PARTITIONS)

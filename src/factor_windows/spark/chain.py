@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField
 
 from factor_windows.levels import Level, Physical
 from factor_windows.plan import Plan
@@ -27,6 +28,9 @@ class Chain:
     """
 
     physical: Physical
+    text_as_bytes = False
+    """Whether keys that are text are moved and grouped as bytes, which takes a third less time: Spark's first, quick
+    hash table takes text, not bytes, and is slower than its second one where text and time make many groups."""
 
     def __init__(self, plan: Plan, events: DataFrame) -> None:
         prefix = _unused_prefix(events)
@@ -44,13 +48,20 @@ class Chain:
     def prepared(self, events: DataFrame) -> DataFrame:
         """Add the keys and the time in microseconds; events without a time fall out, as with Spark's window()."""
         query = self.query
-        keys = {name: F.expr(key.sql) for name, key in zip(self.event_keys, query.parsed_keys, strict=True)}
+        keys = {
+            name: F.expr(f"CAST({key.sql} AS BINARY)" if self._as_bytes(field) else key.sql)
+            for name, key, field in zip(self.event_keys, query.parsed_keys, self.types.keys, strict=True)
+        }
         # A time that cannot be null spares Spark the null checks that it would otherwise add to every level.
         time = F.expr(f"coalesce({microseconds(query.parsed_time.sql, self.types.time)}, 0L)")
         known = events.where(f"({query.parsed_time.sql}) IS NOT NULL")
         if query.where:
             known = known.where(query.where)
         return known.withColumns({**keys, self.time: time})
+
+    def _as_bytes(self, key: StructField) -> bool:
+        """Say whether a key is moved and grouped as bytes: text that is equal only where its bytes are."""
+        return self.text_as_bytes and key.dataType == StringType()
 
     def first_aggregates(self) -> dict[str, str]:
         """Lift events to states, or, if some aggregate cannot be shared, compute the user's own in the one level."""
@@ -122,8 +133,15 @@ class Chain:
             F.expr(result.lower).cast(result.type) if self.types.shared else F.col(value)
             for value, result in zip(self.values, self.types.results, strict=True)
         ]
-        columns = [*(F.col(key) for key in self.keys), *window, *values]
-        labels = [*self.types.keys, *WINDOW_COLUMNS, *(result.name for result in self.types.results)]
+        keys = [
+            F.col(key).cast(field.dataType).alias(field.name, metadata=field.metadata)
+            if self._as_bytes(field)
+            else F.col(key)
+            for key, field in zip(self.keys, self.types.keys, strict=True)
+        ]
+        columns = [*keys, *window, *values]
+        results = (result.name for result in self.types.results)
+        labels = [*(field.name for field in self.types.keys), *WINDOW_COLUMNS, *results]
         return finished(
             self.query, rows.select(*(column.alias(name) for column, name in zip(columns, labels, strict=True)))
         )

@@ -21,6 +21,7 @@ from pyspark.sql.types import (
     LongType,
     ShortType,
     StringType,
+    StructField,
     TimestampNTZType,
     TimestampType,
 )
@@ -61,7 +62,7 @@ class ResultColumn:
 class Types:
     """What a DataFrame says about a query: names and types, as the user's own query would have them."""
 
-    keys: tuple[str, ...]
+    keys: tuple[StructField, ...]
     time: DataType
     results: tuple[ResultColumn, ...]
     states: tuple[State, ...]
@@ -84,7 +85,7 @@ def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
     except AnalysisException as mistake:
         raise QueryError(f"Spark cannot read the query: {first_sentence(mistake)}") from None
     time = next(fields).dataType
-    keys = tuple(field.name for field in islice(fields, len(query.keys)))
+    keys = tuple(islice(fields, len(query.keys)))
     if not isinstance(time, TimestampType | TimestampNTZType | DateType):
         raise QueryError(
             f"time {query.time!r} is of type {time.simpleString()}; it must be a timestamp, a timestamp_ntz or a date"
