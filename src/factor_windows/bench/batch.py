@@ -29,8 +29,8 @@ from factor_windows.search import SEARCHES, optimize
 from factor_windows.spark.compare import TOLERANCE
 from factor_windows.spark.naive import naive
 
-ENOUGH = 3.0
-"""A contender that has taken so many seconds is not run again."""
+ENOUGH = 1.5
+"""A contender that has taken so many seconds for each repeat that is asked for is not run again."""
 WARM_UP = 10
 """Every contender first runs on a stream so many times as short, so that its code is generated and compiled."""
 EXACT = frozenset({"min", "max", "count"})
@@ -86,7 +86,7 @@ def measure(spark: SparkSession, case: Case, folders: Folders, *, repeats: int, 
     answers: dict[str, Row | None] = {}
     shuffled = {}
     before = _shuffled(spark)
-    for name, took, answer in rounds(contenders, repeats=repeats, random=random, enough=ENOUGH):
+    for name, took, answer in rounds(contenders, repeats=repeats, random=random, enough=ENOUGH * repeats):
         answers[name] = answer
         shuffled[name] = -before + (before := _shuffled(spark))
         # Plans that run the same way share their runs: what is different between them is noise.
