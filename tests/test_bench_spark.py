@@ -1,14 +1,18 @@
 """Cases of the evaluation on Spark: small ones, checked as the large ones are."""
 
+import json
 from random import Random
 
 import pytest
+from pyspark.sql import functions as F
 
 from factor_windows import OptionError, hopping, tumbling
+from factor_windows.bench import flink
 from factor_windows.bench.batch import Folders, fingerprint, measure, same
 from factor_windows.bench.experiments import ALONE, PEERS, WITH_SLICING, Case
 from factor_windows.bench.workloads import stream
 from factor_windows.plan import Plan
+from factor_windows.spark.naive import naive
 
 WINDOWS = (tumbling("20s"), tumbling("30s"), hopping("40s", "10s"))
 
@@ -67,3 +71,20 @@ def test_streams_have_names(spark):
         stream(spark, "none", 1)
     with pytest.raises(OptionError, match="are not there"):
         stream(spark, "plugs", 1)
+
+
+def test_flinks_rows_are_compared_with_sparks(spark, tmp_path):
+    """The interpreter is a script that says what Flink would: once the naive query's counts and sums, once not."""
+    who = ("flink", "flink rewritten")
+    case = Case("flink", "devices", 2000, "two", (tumbling("2s"), tumbling("3s")), contenders=who)
+    rows = naive(case.query, stream(spark, "devices", 2000)).groupBy("window_id").agg(F.count("*"), F.sum("min(v)"))
+    right = {name: [count, total] for name, count, total in rows.collect()}
+    assert all(count != total for count, total in right.values())
+    changed = right | {"2 seconds": [right["2 seconds"][0], right["2 seconds"][1] + 1]}
+    said = {who[0]: {"seconds": [2.0], "found": right}, who[1]: {"seconds": [1.0], "found": changed}}
+    (tmp_path / "said.json").write_text(json.dumps(said))
+    interpreter = tmp_path / "python"
+    interpreter.write_text(f"#!/bin/sh\ncat > /dev/null\ncat '{tmp_path}/said.json'\n")
+    interpreter.chmod(0o755)
+    result = flink.measure(spark, case, interpreter)
+    assert (result.wrong, result.seconds) == (("flink rewritten",), {"flink": [2.0]})

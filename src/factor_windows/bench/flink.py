@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from factor_windows.bench import flink_script
 from factor_windows.bench.batch import Known
@@ -21,6 +22,7 @@ from factor_windows.bench.experiments import Case
 from factor_windows.bench.results import Result
 from factor_windows.bench.workloads import stream
 from factor_windows.errors import OptionError
+from factor_windows.expressions import quoted
 from factor_windows.search import optimize
 from factor_windows.spark.compare import TOLERANCE
 from factor_windows.window import Window
@@ -72,8 +74,10 @@ def _run(python: Path, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _by_window(result: DataFrame) -> dict[str, tuple[int, float]]:
-    rows = result.groupBy("window_id").agg({"*": "count", result.columns[-1]: "sum"}).collect()
-    return {row["window_id"]: (row["count(1)"], row[2]) for row in rows}
+    """Return for each window how many rows it has, and the sum of their values."""
+    value = F.col(quoted(result.columns[-1]))
+    rows = result.groupBy("window_id").agg(F.count("*").alias("rows"), F.sum(value).alias("total")).collect()
+    return {row["window_id"]: (row["rows"], row["total"]) for row in rows}
 
 
 def _same(found: dict[str, list[float]], right: dict[str, tuple[int, float]]) -> bool:
