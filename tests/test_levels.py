@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import window_sets
 
 from factor_windows import Query, Window, hopping, optimize, tumbling
-from factor_windows.levels import RAW, _depths_to_keep, _flattened, compile_levels
+from factor_windows.levels import CROWD, RAW, _depths_to_keep, _flattened, compile_levels, counts_of
 from factor_windows.slices import Slices
 
 times = st.lists(st.integers(-40, 40), max_size=25)
@@ -121,6 +121,24 @@ def test_few_rows_are_brought_together_in_few_partitions():
     assert compile_levels(optimize(query, statistics=Known()), partitions=8).partitions == 1
     assert compile_levels(optimize(query, statistics=Long()), partitions=8).partitions == 32
     assert compile_levels(optimize(query, rate=100, unit="1 second"), partitions=8).partitions == 32
+
+
+@pytest.mark.parametrize(("keys", "together", "partitions"), [(15, "chunks", 32), (20, "keys", 10), (500, "keys", 32)])
+def test_keys_are_enough_to_spread_the_work_if_every_partition_has_two(keys, together, partitions):
+    query = Query(time="t", keys=["k"], windows=[tumbling(f"{n}s") for n in (20, 30, 50)], aggregates=["sum(v)"])
+    physical = compile_levels(optimize(query, rate=1000 * keys, unit="1 second", keys=keys), partitions=8)
+    assert (physical.together, physical.partitions) == (together, partitions)
+
+
+@pytest.mark.parametrize(("keys", "crowded"), [([], 1 - CROWD / 1_000_000), (["k"], 1.0)])
+def test_updates_are_slow_with_keys_and_beyond_the_quick_hash_table(keys, crowded):
+    class Known:
+        rate, keys, events = 1000.0, 1, 1_000_000_000
+
+    query = Query(time="t", keys=keys, windows=[tumbling("1s")], aggregates=["sum(v)"])
+    plan = optimize(query, statistics=Known())
+    counts = counts_of(compile_levels(plan), plan, plan.cost_model)
+    assert counts["crowded"] == pytest.approx(crowded * counts["update"])
 
 
 @pytest.mark.parametrize("function", ["sum(v)", "min(v)"])

@@ -70,8 +70,9 @@ def test_what_is_no_plan_is_refused(text, problem):
     assert isinstance(raised.value, PlanError) or "where" in problem
 
 
-def test_a_plan_from_before_costs_knew_of_overlaps_is_read():
+@pytest.mark.parametrize("unknown", ["overlap_safe", "keyed"])
+def test_a_plan_from_before_costs_knew_of_overlaps_and_keys_is_read(unknown):
     def older(plan):
-        del plan["cost_model"]["overlap_safe"]
+        del plan["cost_model"][unknown]
 
     assert Plan.from_json(damaged(older)).nodes

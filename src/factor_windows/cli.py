@@ -317,9 +317,9 @@ def calibrate(
     if as_json:
         print(json.dumps(asdict(fitted.prices) | {"error": fitted.error}, indent=2))
         return
-    print(f"{'plan':<28} {'measured':>10} {'predicted':>10}")
+    print(f"{'plan':<34} {'measured':>10} {'predicted':>10}")
     for each in fitted.measured:
-        print(f"{each.name:<28} {each.seconds:8.2f} s {each.predicted(fitted.prices):8.2f} s")
+        print(f"{each.name:<34} {each.seconds:8.2f} s {each.predicted(fitted.prices):8.2f} s")
     print("\nprices in nanoseconds")
     for name, value in asdict(fitted.prices).items():
         print(f"  {name:<8} {value:16,.1f}")

@@ -167,6 +167,8 @@ class SparkCost:
     """Events per unit, of all keys together."""
     keys: float
     """How many combinations of keys there are."""
+    keyed: bool = False
+    """Whether there are keys at all: Spark's hash tables are slower for them, even if there is one combination only."""
     assumed: bool = False
     """Whether nobody gave the rate, so that a dense stream is assumed."""
     thrifty: bool = False
@@ -205,6 +207,7 @@ class SparkCost:
             length,
             each,
             number_of_keys,
+            bool(query.parsed_keys),
             assumed,
             thrifty,
             query.kind is Kind.OVERLAP_SAFE,
@@ -218,7 +221,7 @@ class SparkCost:
         if keys not in self.combinations:
             return self
         if keys not in self._models:
-            self._models[keys] = replace(self, keys=self.combinations[keys], combinations={})
+            self._models[keys] = replace(self, keys=self.combinations[keys], keyed=bool(keys), combinations={})
         return self._models[keys]
 
     @property
@@ -258,8 +261,10 @@ class SparkCost:
         return reads * self.filled(parent)
 
     def weight(self, parent: Tiling | None) -> float:
-        """Return one for an event; a row of partial results costs more, as it meets larger hash tables."""
-        return 1.0 if parent is None else self.prices.relative("merge")
+        """Return one for an event without keys; with keys, or of partial results, a read meets slower hash tables."""
+        if parent is None:
+            return 1.0 + self.prices.relative("crowded") * self.keyed
+        return self.prices.relative("merge")
 
     def overhead(self, tiling: Tiling, parent: Tiling | None) -> float:
         """Price the scan and the move of what is made from events, or the emitting of what is made from rows."""

@@ -32,7 +32,8 @@ CHUNK_RANGES = 64
 LONGEST_CHUNK = 10**18
 """So that no sum of times leaves 64 bits, in microseconds."""
 KEYS_PER_PARTITION = 2
-"""From how many keys for each partition on hashing them spreads the work well enough, so that no chunks are needed."""
+"""From how many keys for each partition on hashing them spreads the work well enough, so that no chunks are needed:
+ten windows of twenty keys then take an eighth less."""
 PARTITIONS = 200
 """How many partitions Spark's shuffles have by default."""
 FINER = 4
@@ -47,8 +48,8 @@ WORTH_AN_OPERATOR = 1.7
 """The same for a third or later level on a stream, a stateful operator more that commits in every micro-batch."""
 MOST_LEVELS = 6
 """How many depths of a tree are tried as levels in all combinations; deeper trees are cut."""
-CROWD = 2 * 65_536
-"""How many groups Spark's quick hash tables, of 65,536 each, are taken to hold; updates of others take longer."""
+CROWD = 65_536
+"""How many groups Spark's quick hash table is taken to hold; updates of others take longer."""
 SPARSE = 0.5
 """From how many rows per event on a first level shrinks nothing, and events are brought together instead."""
 
@@ -114,14 +115,13 @@ class Physical:
 def compile_levels(plan: Plan, *, partitions: int = PARTITIONS, streaming: bool = False) -> Physical:
     """Choose the depth, lay out the levels, and choose how rows are brought together."""
     cost = spark_cost(plan)
-    finer = max(partitions, min(FINER * partitions, MANY_PARTITIONS))
     worth = WORTH_AN_OPERATOR if streaming else WORTH_A_LEVEL
     works: dict[int, float] = {}
     least: dict[int, Physical] = {}
     for kept in _depths_to_keep(plan):
         levels = _flattened(plan, kept)
         physical = (
-            Physical(levels, "nothing", 0, None, ()) if streaming else _brought_together(plan, levels, finer, cost)
+            Physical(levels, "nothing", 0, None, ()) if streaming else _brought_together(plan, levels, partitions, cost)
         )
         counts = counts_of(physical, plan, cost)
         work = cost.prices.total(counts)
@@ -137,7 +137,9 @@ def compile_levels(plan: Plan, *, partitions: int = PARTITIONS, streaming: bool 
 def spark_cost(plan: Plan) -> SparkCost:
     """Return the prices that a plan was made with, or, for one by the paper's costs, Spark's for the same stream."""
     cost = plan.cost_model
-    return cost if isinstance(cost, SparkCost) else SparkCost(cost.unit, float(cost.rate), keys=1.0)
+    if isinstance(cost, SparkCost):
+        return cost
+    return SparkCost(cost.unit, float(cost.rate), keys=1.0, keyed=bool(plan.query.parsed_keys))
 
 
 def _depths_to_keep(plan: Plan) -> Iterator[frozenset[int]]:
@@ -252,7 +254,9 @@ def counts_of(physical: Physical, plan: Plan, cost: SparkCost) -> dict[str, floa
             counts["update" if feed.source == RAW else "merge"] += feed.steps * read
             counts["edge"] += (len(feed.edges) - 1) * read
     emitted = [sum(rows[position] for position in level.nodes) for level in levels]
-    if together != "events" and CROWD < emitted[0] * cost.units < inf:
+    if cost.keyed:
+        counts["crowded"] = counts["update"]
+    elif CROWD < emitted[0] * cost.units < inf:
         counts["crowded"] = counts["update"] * (1 - CROWD / (emitted[0] * cost.units))
     moves = {"events": 1, "nothing": len(levels)}.get(together, min(len(levels), 2))
     moved = {"events": cost.rate, "nothing": sum(emitted)}.get(together, emitted[0] * moves)
@@ -275,7 +279,8 @@ def _depth_note(count: int, works: dict[int, float]) -> str:
 
 def _brought_together(plan: Plan, levels: tuple[Level, ...], partitions: int, cost: SparkCost) -> Physical:
     """Choose how rows come to where they are needed."""
-    own = partitions if partitions <= MANY_PARTITIONS else None
+    finer = max(partitions, min(FINER * partitions, MANY_PARTITIONS))
+    own = finer if finer <= MANY_PARTITIONS else None
     if plan.has_several_keys:
         note = "each level brings its rows together by itself: its nodes have different keys"
         return Physical(levels, "nothing", 0, None, (note,))
@@ -284,12 +289,13 @@ def _brought_together(plan: Plan, levels: tuple[Level, ...], partitions: int, co
     known = isinstance(plan.cost_model, SparkCost) and not cost.assumed
     if has_keys and known and first >= SPARSE * cost.rate and len(plan.nodes) > 1:
         note = f"raw events are brought together by key: panes would leave {first / cost.rate:.2f} rows of each"
-        return Physical(levels, "events", 0, partitions, (note,))
+        return Physical(levels, "events", 0, finer, (note,))
     if len(levels) == 1:
         return Physical(levels, "nothing", 0, own, ("nothing is brought together: one aggregation does it",))
     if has_keys and cost.keys >= KEYS_PER_PARTITION * partitions:
-        spread = f"{cost.keys:,.0f} keys spread over {partitions} partitions"
-        return Physical(levels, "keys", 0, own, (f"partial results are brought together by key: {spread}",))
+        number = max(partitions, min(finer, int(cost.keys / KEYS_PER_PARTITION)))
+        note = f"partial results are brought together by key: {cost.keys:,.0f} keys spread over {number} partitions"
+        return Physical(levels, "keys", 0, own and number, (note,))
     longest = max(node.window.range for node in plan.nodes)
     chunk = max(longest, min(CHUNK_RANGES * longest, LONGEST_CHUNK))
     by = f"{'key and ' if has_keys else ''}chunks of {readable(chunk)}"

@@ -18,23 +18,23 @@ class Prices:
     2.0
     """
 
-    scan: float = 55.0
+    scan: float = 65.0
     """Reading one event."""
-    update: float = 23.0
+    update: float = 24.0
     """Giving one event to one instance: fanning it out, and updating a hash table."""
-    merge: float = 52.0
+    merge: float = 80.0
     """The same for one row of partial results."""
-    crowded: float = 40.0
-    """How much more an update takes where groups are too many for Spark's quick hash table."""
-    shuffle: float = 1_080.0
+    crowded: float = 33.0
+    """How much more an update takes where there are keys, or too many groups for Spark's quick hash table."""
+    shuffle: float = 1_050.0
     """Moving one row to where its group is."""
-    group: float = 34.0
+    group: float = 130.0
     """Emitting one row from an aggregation that moves nothing."""
     edge: float = 5.0
     """Looking at one more progression of edges to find the slice of a row."""
     state: float = 8.0
     """Adding one event to one more partial state, where several queries share a pass."""
-    stage: float = 168_000_000.0
+    stage: float = 150_000_000.0
     """Planning and starting one step, whatever its size."""
 
     def __post_init__(self) -> None:

@@ -128,7 +128,9 @@ def _model(model: CostModel) -> dict[str, Any]:
         return {"name": model.name, **numbers}
     assert isinstance(model, SparkCost)
     counted = [{"keys": sorted(keys), "number": number} for keys, number in model.combinations.items()]
-    own = {name: getattr(model, name) for name in ("unit", "rate", "keys", "assumed", "thrifty", "overlap_safe")}
+    own = {
+        name: getattr(model, name) for name in ("unit", "rate", "keys", "keyed", "assumed", "thrifty", "overlap_safe")
+    }
     return {
         "name": model.name,
         **own,
@@ -146,6 +148,7 @@ def _read_model(found: Mapping[str, Any]) -> CostModel:
         unit=found["unit"],
         rate=found["rate"],
         keys=found["keys"],
+        keyed=found.get("keyed", False),
         assumed=found["assumed"],
         thrifty=found["thrifty"],
         overlap_safe=found.get("overlap_safe", True),

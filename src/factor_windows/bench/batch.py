@@ -29,10 +29,14 @@ from factor_windows.search import SEARCHES, optimize
 from factor_windows.spark.compare import TOLERANCE
 from factor_windows.spark.naive import naive
 
-ENOUGH = 1.5
+ENOUGH = 3.0
 """A contender that has taken so many seconds for each repeat that is asked for is not run again."""
+ENOUGH_NAIVE = 1.0
+"""The same for the naive query, which takes most of the time, and is long enough for noise to matter less."""
 WARM_UP = 10
 """Every contender first runs on a stream so many times as short, so that its code is generated and compiled."""
+MOST_WARM_UP = 300_000
+"""But on no more events than these, which are enough for that."""
 EXACT = frozenset({"min", "max", "count"})
 """Functions whose results do not depend on the order of events, to the last bit."""
 
@@ -75,37 +79,40 @@ def measure(spark: SparkSession, case: Case, folders: Folders, *, repeats: int, 
         begin = perf_counter()
         plans[search] = optimize(query, search=search, statistics=Known.of(case.stream, case.events))
         planning[search] = perf_counter() - begin
-    for name, run in _contenders(spark, case, plans, folders.of(case.stream, case.events // WARM_UP)).items():
-        if name not in PEERS:
+    # Plans that run the same way share their runs: what would be different between them is noise.
+    ways = {name: way(plan) for name, plan in plans.items()}
+    stands_for = {name: next(other for other in ways if ways[other] == ways[name]) for name in ways}
+    runs = {name: stands_for.get(name, name) for name in case.contenders}
+    few = folders.of(case.stream, min(case.events // WARM_UP, MOST_WARM_UP))
+    for name, run in _contenders(spark, case, plans, few).items():
+        if name not in PEERS and runs[name] == name:
             run()
     folder = folders.of(case.stream, case.events)
-    contenders = _contenders(spark, case, plans, folder)
-    ways = {name: way(plan) for name, plan in plans.items()}
-    alike = {name: [other for other in ways if ways[other] == ways[name]] for name in ways}
+    contenders = {name: run for name, run in _contenders(spark, case, plans, folder).items() if runs[name] == name}
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     answers: dict[str, Row | None] = {}
     shuffled = {}
     before = _shuffled(spark)
-    for name, took, answer in rounds(contenders, repeats=repeats, random=random, enough=ENOUGH * repeats):
+
+    def enough(name: str) -> float:
+        return repeats * (ENOUGH_NAIVE if name == "naive" else ENOUGH)
+
+    for name, took, answer in rounds(contenders, repeats=repeats, random=random, enough=enough):
         answers[name] = answer
         shuffled[name] = -before + (before := _shuffled(spark))
-        # Plans that run the same way share their runs: what is different between them is noise.
-        for other in alike.get(name, [name]):
-            seconds[other].append(took)
-    wrong = [name for name in plans if not same(answers[name], answers["naive"])]
+        seconds[name].append(took)
+    wrong = [name for name in plans if not same(answers[runs[name]], answers["naive"])]
     if any(name in PEERS for name in contenders):
         # The plan's rows are known to be the naive query's, and sooner there.
         wrong += peers_of(case, folder, plans).differing(plans["best"].run(spark.read.parquet(str(folder))))
-    for name in wrong:
-        del seconds[name]
     rows = answers["naive"]
     return Result.of(
         case,
-        seconds,
+        {name: seconds[run] for name, run in runs.items() if name not in wrong},
         rows=rows["rows"] if rows is not None else 0,
         counts={name: counted(plan, case.events) for name, plan in plans.items()} | {"naive": naive_counts(case)},
         planning={name: round(took, 5) for name, took in planning.items()},
-        shuffled={name: taken for name, taken in shuffled.items() if name not in PEERS},
+        shuffled={name: shuffled[run] for name, run in runs.items() if name not in PEERS},
         wrong=tuple(wrong),
     )
 

@@ -67,20 +67,22 @@ class _Case:
     name: str
     windows: tuple[Window, ...]
     search: str = "best"
-    keys: int = 20
+    devices: int = 20
     events: int = EVENTS
+    by_device: bool = True
 
     def plan(self) -> Plan:
-        query = Query(time="ts", keys=["device"], windows=self.windows, aggregates=["min(v)"])
-        return optimize(query, search=self.search, rate=RATE, unit="1 second", keys=self.keys)
+        keys = ["device"] if self.by_device else []
+        query = Query(time="ts", keys=keys, windows=self.windows, aggregates=["min(v)"])
+        return optimize(query, search=self.search, rate=RATE, unit="1 second", keys=self.devices if keys else 1)
 
 
 CASES = (
     _Case("one window", _seconds(60), "none"),
     _Case("one window, few events", _seconds(60), "none", events=EVENTS // 10),
     _Case("one window, many events", _seconds(60), "none", events=MANY),
-    _Case("four windows from events", _seconds(30, 40, 50, 70), "none"),
-    _Case("ten copies of each event", _seconds(100, slide=10), "none"),
+    _Case("four windows from events", _seconds(30, 40, 50, 70), "none", events=MANY),
+    _Case("ten copies of each event", _seconds(100, slide=10), "none", events=MANY),
     _Case("many groups", _seconds(30, slide=2), "none"),
     _Case("panes", _seconds(*range(20, 120, 10)), "factor"),
     _Case("panes, few events", _seconds(*range(20, 120, 10)), "factor", events=EVENTS // 10),
@@ -95,9 +97,15 @@ CASES = (
         "slicing",
         events=MANY,
     ),
-    _Case("many keys, one window", _seconds(60), "none", keys=20_000),
-    _Case("many keys, long windows", _seconds(2_000, 3_000), "none", keys=20_000),
-    _Case("many keys, eight windows", _seconds(*range(400, 1_200, 100)), "none", keys=20_000),
+    _Case("many keys, one window", _seconds(60), "none", devices=20_000),
+    _Case("many keys, long windows", _seconds(2_000, 3_000), "none", devices=20_000),
+    _Case("many keys, eight windows", _seconds(*range(400, 1_200, 100)), "none", devices=20_000),
+    _Case("no keys, one window", _seconds(60), "none", by_device=False, events=MANY),
+    _Case("no keys, four windows from events", _seconds(30, 40, 50, 70), "none", by_device=False, events=MANY),
+    _Case("no keys, ten copies of each event", _seconds(100, slide=10), "none", by_device=False, events=MANY),
+    _Case("no keys, many groups", (hopping("2 seconds", "0.1 seconds"),), "none", by_device=False),
+    _Case("no keys, panes", _seconds(*range(20, 120, 10)), "factor", by_device=False, events=MANY),
+    _Case("no keys, many updates of panes", _seconds(30, slide=1), "factor", by_device=False),
 )
 
 
@@ -105,10 +113,10 @@ def measure(spark: SparkSession, *, repeats: int = REPEATS) -> Iterator[Measured
     """Run each plan a few times in a shuffled order, after one run that does not count; yield the medians."""
     with TemporaryDirectory(prefix="factor-windows-") as folder:
         plans = {case: case.plan() for case in CASES}
-        for keys, events in {(case.keys, case.events) for case in CASES}:
-            devices(spark, events, rate=RATE, devices=keys).write.parquet(f"{folder}/{keys}-{events}")
+        for number, events in {(case.devices, case.events) for case in CASES}:
+            devices(spark, events, rate=RATE, devices=number).write.parquet(f"{folder}/{number}-{events}")
         contenders = {
-            case.name: partial(_run, spark, f"{folder}/{case.keys}-{case.events}", plans[case]) for case in CASES
+            case.name: partial(_run, spark, f"{folder}/{case.devices}-{case.events}", plans[case]) for case in CASES
         }
         took: dict[str, list[float]] = {case.name: [] for case in CASES}
         for name, seconds, _ in rounds(contenders, repeats=repeats + 1, random=Random(7)):

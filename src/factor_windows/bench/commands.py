@@ -26,7 +26,7 @@ def bench(
     ] = None,
     sets: Annotated[int | None, typer.Option(min=1, max=10, help="How many window sets of each kind.")] = None,
     events: Annotated[int | None, typer.Option(min=1, help="How many events each stream has.")] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="How often each contender runs.")] = 2,
+    repeats: Annotated[int, typer.Option(min=1, help="How often each contender runs; slow ones less often.")] = 3,
     seed: Annotated[int, typer.Option(help="What the order of contenders is drawn with.")] = 7,
     results: ResultsOption = RESULTS,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the results that are there, and begin anew.")] = False,

@@ -109,7 +109,7 @@ def cases(*, quick: bool = False, sets: int | None = None, events: int | None = 
     yield from _extremes(small)
     yield from _functions(small, sets or 1)
     yield from _tables(("synthetic",), small, SIZES, sets or 1)
-    yield from _tables(("dense", "factory"), small, (5, 10), sets or 1)
+    yield from _tables(("factory",), small, (5, 10), sets or 1)
     yield from _choices(events or 2_000_000)
 
 

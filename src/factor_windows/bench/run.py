@@ -43,7 +43,7 @@ class Options:
     """Parts of the names of the cases that are measured; all, if there are none."""
     sets: int | None = None
     events: int | None = None
-    repeats: int = 2
+    repeats: int = 3
     seed: int = 7
     data: Path | None = None
     flink: Path | None = None

@@ -31,13 +31,13 @@ level_2 AS (
     sum(`fw_s2`) AS fw_s2
   FROM level_1
   CROSS JOIN VALUES
-    (2, 1200000000, 0),
-    (3, 600000000, 0),
-    (3, 600000000, 600000000),
-    (3, 600000000, 1200000000),
-    (3, 600000000, 1800000000),
-    (3, 600000000, 2400000000),
-    (3, 600000000, 3000000000) AS feeds(fw_to, fw_slide, fw_back)
+    (1, 1200000000, 0),
+    (2, 600000000, 0),
+    (2, 600000000, 600000000),
+    (2, 600000000, 1200000000),
+    (2, 600000000, 1800000000),
+    (2, 600000000, 2400000000),
+    (2, 600000000, 3000000000) AS feeds(fw_to, fw_slide, fw_back)
   GROUP BY
     1,
     2,
@@ -55,8 +55,8 @@ computed AS (
     `fw_s2` AS `value_2`
   FROM level_2
   JOIN VALUES
-    (2, 1200000000, '20 minutes'),
-    (3, 3600000000, 'hourly') AS names(fw_shown, fw_range, fw_name)
+    (1, 1200000000, '20 minutes'),
+    (2, 3600000000, 'hourly') AS names(fw_shown, fw_range, fw_name)
     ON fw_node = fw_shown
 )
 SELECT
