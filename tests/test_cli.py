@@ -120,6 +120,7 @@ def test_the_demo_runs_and_checks_its_own_results(inside, tmp_path):
 def test_explain_says_how_a_plan_runs_on_spark():
     done = run("explain", "-w", "20m", "-w", "30m", "--physical")
     assert "2 levels" in done.stdout
+    assert "packed into a row, where 20 minutes, 30 minutes are merged" in done.stdout
     assert "20 minutes from 10 minutes" in done.stdout
 
 

@@ -107,7 +107,15 @@ def ordered_by_search(query, rate, unit):
             optimize(query, search=search, cost=cost, rate=rate, unit=unit)
             for search in ("best", "factor", "coverage", "none")
         )
-        assert best.cost <= factor.cost <= coverage.cost <= none.cost == pytest.approx(factor.naive_cost, rel=1e-12)
+        assert best.cost <= factor.cost <= coverage.cost <= none.cost
+        # Spark's own window() packs no panes into rows, so only what cannot be packed costs the same there.
+        alone = none.cost if cost == "paper" else sum(map(replace(none.cost_model, states=0).naive, nodes(none)))
+        assert alone == pytest.approx(factor.naive_cost, rel=1e-12)
+        assert none.cost <= factor.naive_cost * (1 + 1e-12)
+
+
+def nodes(plan):
+    return [node.node for node in plan.nodes]
 
 
 @settings(max_examples=120)

@@ -12,6 +12,7 @@ from factor_windows.coverage import fewest, multiplier
 from factor_windows.errors import OptionError
 from factor_windows.functions import Kind
 from factor_windows.graph import Node
+from factor_windows.packs import Packing, ways_to_pack
 from factor_windows.prices import Prices
 from factor_windows.query import Query
 from factor_windows.slices import Slices, Tiling, mean_length, pieces_of
@@ -70,6 +71,9 @@ class CostModel(Protocol):
 
     def price(self, node: Node, parent: Node | None) -> Cost:
         """Return what an edge costs in the time that costs are about, whatever the keys of its ends."""
+
+    def naive(self, node: Node) -> Cost:
+        """Return what a node costs by itself, from the raw events, as the engine computes it without a plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +151,10 @@ class PaperCost:
         """Count what all instances within one period read; the paper has no keys."""
         return self.of(node.window, parent.window if parent else None)
 
+    def naive(self, node: Node) -> Cost:
+        """Count the events that a node reads by itself."""
+        return self.price(node, None)
+
 
 @dataclass(frozen=True, slots=True)
 class SparkCost:
@@ -180,6 +188,8 @@ class SparkCost:
     """How many units of time the events span, if that is known: steps have a price whatever their size."""
     combinations: Mapping[frozenset[str], float] = field(default_factory=dict)
     """How many combinations there are of each set of keys, if nodes differ in them; else `keys` is for all."""
+    states: int = 0
+    """How many partial states a slot has where panes are packed into rows; 0 if they cannot be."""
     _models: dict[frozenset[str], SparkCost] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
@@ -203,6 +213,7 @@ class SparkCost:
         each = float(given or dense)
         assumed = given is None
         units = events / each
+        packing = None if combinations else Packing.of(query)
         return cls(
             length,
             each,
@@ -214,6 +225,7 @@ class SparkCost:
             prices or Prices(),
             units,
             combinations or {},
+            packing.states if packing else 0,
         )
 
     def by(self, keys: frozenset[str]) -> SparkCost:
@@ -269,10 +281,19 @@ class SparkCost:
     def overhead(self, tiling: Tiling, parent: Tiling | None) -> float:
         """Price the scan and the move of what is made from events, or the emitting of what is made from rows."""
         if parent is None:
-            raw = self.rate * self.prices.relative("scan") + self.rows(tiling) * self.prices.relative("shuffle")
-            return raw + self._finding(tiling, self.rate)
+            return self.rate * self.prices.relative("scan") + self._moving(tiling) + self._finding(tiling, self.rate)
         made = self.rows(tiling) * self.prices.relative("group") + self._finding(tiling, self.rows(parent))
         return made + self._passing_by(tiling, parent)
+
+    def _moving(self, tiling: Tiling) -> float:
+        """Price the move of what is made from events, row by row or in packs."""
+        shuffle, slot, group = (self.prices.relative(name) for name in ("shuffle", "slot", "group"))
+        rows = self.rows(tiling)
+        packed = (
+            self.rows(pack.window) * shuffle + self.rate * pack.lanes * slot + rows * group
+            for pack in ways_to_pack(tiling, self.states)
+        )
+        return min([rows * shuffle, *packed])
 
     def _finding(self, tiling: Tiling, read: float) -> float:
         """Price the search for the slice that each row belongs to."""
@@ -310,6 +331,10 @@ class SparkCost:
         above = self.by(parent.keys)
         saved = above.rows(node.window) - own.rows(node.window)
         return above.of(node.window, parent.window) - saved * self.prices.relative("group")
+
+    def naive(self, node: Node) -> float:
+        """Count the updates of a node that Spark's own window() computes, which knows no packs."""
+        return replace(self, states=0).price(node, None)
 
 
 def _unit(query: Query, unit: Duration | None) -> int:

@@ -15,6 +15,7 @@ from typing import Literal
 from factor_windows.cost import SparkCost
 from factor_windows.coverage import fewest, stride
 from factor_windows.functions import Kind
+from factor_windows.packs import STEPS, Pack, Packing, packs
 from factor_windows.plan import Plan
 from factor_windows.slices import Progression, Slices, is_pieces
 from factor_windows.window import Window, readable
@@ -110,19 +111,31 @@ class Physical:
     """Into how many partitions rows are brought together; `None` leaves it to Spark, which merges small ones."""
     notes: tuple[str, ...]
     """Why it runs this way, a sentence for each choice."""
+    pack: Pack | None = None
+    """How many panes a row of the first level holds, if it holds several."""
+
+    @property
+    def unpacked(self) -> tuple[int, ...]:
+        """List the nodes of the first level that are taken out of packs: those that the second reads, or all."""
+        if len(self.levels) == 1:
+            return self.levels[0].nodes
+        return tuple(dict.fromkeys(feed.source for feed in self.levels[1].feeds))
 
 
-def compile_levels(plan: Plan, *, partitions: int = PARTITIONS, streaming: bool = False) -> Physical:
-    """Choose the depth, lay out the levels, and choose how rows are brought together."""
+def compile_levels(
+    plan: Plan, *, partitions: int = PARTITIONS, streaming: bool = False, packing: Packing | None = None
+) -> Physical:
+    """Choose the depth, lay out the levels, and choose how rows are brought together, in packs if these are allowed."""
     cost = spark_cost(plan)
     worth = WORTH_AN_OPERATOR if streaming else WORTH_A_LEVEL
     works: dict[int, float] = {}
     least: dict[int, Physical] = {}
-    for kept in _depths_to_keep(plan):
-        levels = _flattened(plan, kept)
-        physical = (
-            Physical(levels, "nothing", 0, None, ()) if streaming else _brought_together(plan, levels, partitions, cost)
-        )
+    for levels, pack in _layouts(plan, packing):
+        physical = Physical(levels, "nothing", 0, None, (), pack)
+        if not streaming:
+            physical = _brought_together(physical, plan, partitions, cost)
+        if pack and physical.together == "events":
+            continue
         counts = counts_of(physical, plan, cost)
         work = cost.prices.total(counts)
         if physical.partitions and cost.units < inf and physical.together in ("keys", "chunks"):
@@ -140,6 +153,16 @@ def spark_cost(plan: Plan) -> SparkCost:
     if isinstance(cost, SparkCost):
         return cost
     return SparkCost(cost.unit, float(cost.rate), keys=1.0, keyed=bool(plan.query.parsed_keys))
+
+
+def _layouts(plan: Plan, packing: Packing | None) -> Iterator[tuple[tuple[Level, ...], Pack | None]]:
+    """List the levels for each choice of depths, plain and with the panes of the first level in packs."""
+    for kept in _depths_to_keep(plan):
+        levels = _flattened(plan, kept)
+        yield levels, None
+        if len(levels[0].nodes) == 1 and not plan.has_several_keys:
+            for pack in packs([node.window for node in plan.nodes], levels[0].nodes[0], packing):
+                yield _flattened(plan, kept, frozenset(pack.inside)), pack
 
 
 def _depths_to_keep(plan: Plan) -> Iterator[frozenset[int]]:
@@ -160,17 +183,20 @@ def _depths(plan: Plan) -> dict[str | None, int]:
     return depths
 
 
-def _flattened(plan: Plan, kept: frozenset[int]) -> tuple[Level, ...]:
-    """Lay out the levels of a plan in which only nodes of some depths are read; the others' readers read above them."""
+def _flattened(plan: Plan, kept: frozenset[int], inside: frozenset[int] = frozenset()) -> tuple[Level, ...]:
+    """Lay out the levels of a plan in which only nodes of some depths are read; the others' readers read above them.
+
+    Nodes that are made inside the packs of the first level are there too, and may be read, but nothing feeds them.
+    """
     depths = _depths(plan)
     number = {node.name: position for position, node in enumerate(plan.nodes)}
     parents = {node.name: node.parent for node in plan.nodes}
     reads: dict[int, int] = {}
     for node in plan.nodes:
-        if not node.exposed and depths[node.name] not in kept:
+        if not node.exposed and depths[node.name] not in kept and number[node.name] not in inside:
             continue
         above = node.parent
-        while above is not None and depths[above] not in kept:
+        while above is not None and depths[above] not in kept and number[above] not in inside:
             above = parents[above]
         reads[number[node.name]] = RAW if above is None else number[above]
     read = set(reads.values())
@@ -180,11 +206,11 @@ def _flattened(plan: Plan, kept: frozenset[int]) -> tuple[Level, ...]:
         read = set(reads.values())
     depth: dict[int, int] = {RAW: 0}
     for position, above_position in reads.items():
-        depth[position] = depth[above_position] + 1
+        depth[position] = 1 if position in inside else depth[above_position] + 1
     levels = []
     last = max(depth.values())
     for step in range(1, last + 1):
-        new = [position for position in reads if depth[position] == step]
+        new = [position for position in reads if depth[position] == step and position not in inside]
         passing = [
             position
             for position in reads
@@ -192,7 +218,8 @@ def _flattened(plan: Plan, kept: frozenset[int]) -> tuple[Level, ...]:
         ]
         feeds = [_feed(plan, reads[position], position) for position in new]
         passed = [Feed(position, position) for position in passing]
-        levels.append(Level(nodes=(*passing, *new), feeds=(*passed, *feeds)))
+        made = [position for position in reads if position in inside] if step == 1 else []
+        levels.append(Level(nodes=(*passing, *new, *made), feeds=(*passed, *feeds)))
     return tuple(levels)
 
 
@@ -245,7 +272,7 @@ def _from_fewest(source: int, target: int, child: Window, parent: Window) -> Fee
 
 def counts_of(physical: Physical, plan: Plan, cost: SparkCost) -> dict[str, float]:
     """Count, per unit of time, what prices are for."""
-    levels, together = physical.levels, physical.together
+    levels, together, pack = physical.levels, physical.together, physical.pack
     rows = [cost.rows_of(node.node) for node in plan.nodes]
     counts = dict.fromkeys(("update", "merge", "crowded", "edge"), 0.0)
     for level in levels:
@@ -253,19 +280,29 @@ def counts_of(physical: Physical, plan: Plan, cost: SparkCost) -> dict[str, floa
             read = cost.rate if feed.source == RAW else rows[feed.source]
             counts["update" if feed.source == RAW else "merge"] += feed.steps * read
             counts["edge"] += (len(feed.edges) - 1) * read
-    emitted = [sum(rows[position] for position in level.nodes) for level in levels]
+    emitted = [_first_rows(physical, plan, cost), *(sum(rows[place] for place in level.nodes) for level in levels[1:])]
     if cost.keyed:
         counts["crowded"] = counts["update"]
     elif CROWD < emitted[0] * cost.units < inf:
         counts["crowded"] = counts["update"] * (1 - CROWD / (emitted[0] * cost.units))
+    unpacked = sum(rows[place] for place in physical.unpacked) if pack else 0.0
     moves = {"events": 1, "nothing": len(levels)}.get(together, min(len(levels), 2))
     moved = {"events": cost.rate, "nothing": sum(emitted)}.get(together, emitted[0] * moves)
     return counts | {
-        "stage": (moves + 1) / cost.units,
+        "slot": cost.rate * pack.lanes if pack else 0.0,
+        "stage": (moves + 1 + STEPS * bool(pack)) / cost.units,
         "scan": cost.rate,
         "shuffle": moved,
-        "group": sum(emitted) if together == "events" else sum(emitted[1:]),
+        "group": sum(emitted) if together == "events" else sum(emitted[1:]) + unpacked,
     }
+
+
+def _first_rows(physical: Physical, plan: Plan, cost: SparkCost) -> float:
+    """Count the rows that the first level emits per unit of time: those of its nodes, or packs."""
+    nodes = [plan.nodes[place].node for place in physical.levels[0].nodes]
+    if physical.pack is None:
+        return sum(map(cost.rows_of, nodes))
+    return cost.rows_of(replace(nodes[0], window=physical.pack.window))
 
 
 def _depth_note(count: int, works: dict[int, float]) -> str:
@@ -277,26 +314,40 @@ def _depth_note(count: int, works: dict[int, float]) -> str:
     return f"{count} level{'s' * (count > 1)}" + (f": {' and '.join(others)} the work" if others else "")
 
 
-def _brought_together(plan: Plan, levels: tuple[Level, ...], partitions: int, cost: SparkCost) -> Physical:
+def _brought_together(physical: Physical, plan: Plan, partitions: int, cost: SparkCost) -> Physical:
     """Choose how rows come to where they are needed."""
     finer = max(partitions, min(FINER * partitions, MANY_PARTITIONS))
     own = finer if finer <= MANY_PARTITIONS else None
+    levels, pack = physical.levels, physical.pack
     if plan.has_several_keys:
         note = "each level brings its rows together by itself: its nodes have different keys"
-        return Physical(levels, "nothing", 0, None, (note,))
+        return replace(physical, notes=(note,))
     has_keys = bool(plan.query.parsed_keys)
-    first = sum(cost.rows_of(plan.nodes[position].node) for position in levels[0].nodes)
+    first = _first_rows(physical, plan, cost)
     known = isinstance(plan.cost_model, SparkCost) and not cost.assumed
     if has_keys and known and first >= SPARSE * cost.rate and len(plan.nodes) > 1:
         note = f"raw events are brought together by key: panes would leave {first / cost.rate:.2f} rows of each"
-        return Physical(levels, "events", 0, finer, (note,))
+        return replace(physical, together="events", partitions=finer, notes=(note,))
+    notes = [_pack_note(pack, plan)] if pack else []
     if len(levels) == 1:
-        return Physical(levels, "nothing", 0, own, ("nothing is brought together: one aggregation does it",))
+        notes.append("nothing is brought together: one aggregation does it")
+        return replace(physical, partitions=own, notes=tuple(notes))
     if has_keys and cost.keys >= KEYS_PER_PARTITION * partitions:
         number = max(partitions, min(finer, int(cost.keys / KEYS_PER_PARTITION)))
-        note = f"partial results are brought together by key: {cost.keys:,.0f} keys spread over {number} partitions"
-        return Physical(levels, "keys", 0, own and number, (note,))
+        notes.append(
+            f"partial results are brought together by key: {cost.keys:,.0f} keys spread over {number} partitions"
+        )
+        return replace(physical, together="keys", partitions=own and number, notes=tuple(notes))
     longest = max(node.window.range for node in plan.nodes)
     chunk = max(longest, min(CHUNK_RANGES * longest, LONGEST_CHUNK))
-    by = f"{'key and ' if has_keys else ''}chunks of {readable(chunk)}"
-    return Physical(levels, "chunks", chunk, own, (f"partial results are brought together by {by}",))
+    if pack:
+        # No row lies in two chunks.
+        chunk = -(-chunk // pack.window.range) * pack.window.range
+    notes.append(f"partial results are brought together by {'key and ' if has_keys else ''}chunks of {readable(chunk)}")
+    return replace(physical, together="chunks", chunk=chunk, partitions=own, notes=tuple(notes))
+
+
+def _pack_note(pack: Pack, plan: Plan) -> str:
+    inside = [plan.nodes[place].name for place in pack.inside]
+    merged = f", where {', '.join(inside)} {'are' if len(inside) > 1 else 'is'} merged" if inside else ""
+    return f"{pack.slots} panes of {readable(pack.pane.range)} are packed into a row{merged}"

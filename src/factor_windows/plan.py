@@ -159,7 +159,7 @@ class Plan:
     @property
     def naive_cost(self) -> Cost:
         """Return the cost of computing every window from the raw events."""
-        return sum(self.cost_model.price(each.node, None) for each in self.asked)
+        return sum(self.cost_model.naive(each.node) for each in self.asked)
 
     def children(self, name: str | None) -> tuple[PlanNode, ...]:
         """List the nodes that read the named one, or the raw events."""

@@ -32,6 +32,8 @@ class Prices:
     """Emitting one row from an aggregation that moves nothing."""
     edge: float = 5.0
     """Looking at one more progression of edges to find the slice of a row."""
+    slot: float = 1.0
+    """Looking whether one event belongs to one more slot of a row in which several panes are packed."""
     state: float = 8.0
     """Adding one event to one more partial state, where several queries share a pass."""
     stage: float = 150_000_000.0

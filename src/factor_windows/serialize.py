@@ -128,9 +128,8 @@ def _model(model: CostModel) -> dict[str, Any]:
         return {"name": model.name, **numbers}
     assert isinstance(model, SparkCost)
     counted = [{"keys": sorted(keys), "number": number} for keys, number in model.combinations.items()]
-    own = {
-        name: getattr(model, name) for name in ("unit", "rate", "keys", "keyed", "assumed", "thrifty", "overlap_safe")
-    }
+    names = ("unit", "rate", "keys", "keyed", "assumed", "thrifty", "overlap_safe", "states")
+    own = {name: getattr(model, name) for name in names}
     return {
         "name": model.name,
         **own,
@@ -149,6 +148,7 @@ def _read_model(found: Mapping[str, Any]) -> CostModel:
         rate=found["rate"],
         keys=found["keys"],
         keyed=found.get("keyed", False),
+        states=found.get("states", 0),
         assumed=found["assumed"],
         thrifty=found["thrifty"],
         overlap_safe=found.get("overlap_safe", True),

@@ -73,7 +73,7 @@ class SharedPlan:
     def naive_cost(self) -> Cost:
         """Return the cost of computing every window of every query from the raw events."""
         prices = (
-            group.plan.cost_model.price(node, None)
+            group.plan.cost_model.naive(node)
             for group in self.groups
             for member in group.workload.members
             for node in member.nodes.values()

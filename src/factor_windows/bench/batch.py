@@ -24,6 +24,7 @@ from factor_windows.bench.timing import rounds
 from factor_windows.bench.workloads import stream
 from factor_windows.expressions import quoted
 from factor_windows.levels import RAW, compile_levels
+from factor_windows.packs import Packing
 from factor_windows.plan import Plan
 from factor_windows.search import SEARCHES, optimize
 from factor_windows.spark.compare import TOLERANCE
@@ -110,7 +111,8 @@ def measure(spark: SparkSession, case: Case, folders: Folders, *, repeats: int, 
         case,
         {name: seconds[run] for name, run in runs.items() if name not in wrong},
         rows=rows["rows"] if rows is not None else 0,
-        counts={name: counted(plan, case.events) for name, plan in plans.items()} | {"naive": naive_counts(case)},
+        counts={name: counted(plan, case.events, packing=Packing.of(query)) for name, plan in plans.items()}
+        | {"naive": naive_counts(case)},
         planning={name: round(took, 5) for name, took in planning.items()},
         shuffled={name: shuffled[run] for name, run in runs.items() if name not in PEERS},
         wrong=tuple(wrong),
@@ -167,16 +169,16 @@ def naive_counts(case: Case) -> dict[str, float]:
     for window in case.windows:
         alone = replace(case.query, windows=(window,))
         plan = optimize(alone, search="none", statistics=Known.of(case.stream, case.events))
-        total.update(counted(plan, case.events))
+        total.update(counted(plan, case.events, packing=None))
     return dict(total)
 
 
 def way(plan: Plan) -> str:
     """Describe how a plan runs, whatever the search that found it, and whatever nodes it leaves out."""
-    physical = compile_levels(plan)
+    physical = compile_levels(plan, packing=Packing.of(plan.query))
     label = {place: node.window.label for place, node in enumerate(plan.nodes)} | {RAW: "raw"}
     levels = [sorted((label[feed.source], label[feed.target]) for feed in level.feeds) for level in physical.levels]
-    return f"{levels} {physical.together} {physical.chunk}"
+    return f"{levels} {physical.together} {physical.chunk} {physical.pack}"
 
 
 def _shuffled(spark: SparkSession) -> int:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from factor_windows.bench.timing import rounds
 from factor_windows.bench.workloads import devices
 from factor_windows.levels import compile_levels, counts_of, spark_cost
+from factor_windows.packs import Packing
 from factor_windows.plan import Plan
 from factor_windows.prices import Prices
 from factor_windows.query import Query
@@ -122,18 +123,20 @@ def measure(spark: SparkSession, *, repeats: int = REPEATS) -> Iterator[Measured
         for name, seconds, _ in rounds(contenders, repeats=repeats + 1, random=Random(7)):
             took[name].append(seconds)
         for case, plan in plans.items():
-            yield Measured(case.name, counted(plan, case.events), median(took[case.name][1:]))
+            yield Measured(
+                case.name, counted(plan, case.events, packing=Packing.of(plan.query)), median(took[case.name][1:])
+            )
 
 
 def _run(spark: SparkSession, folder: str, plan: Plan) -> None:
     plan.run(spark.read.parquet(folder)).write.format("noop").mode("overwrite").save()
 
 
-def counted(plan: Plan, events: int) -> dict[str, float]:
+def counted(plan: Plan, events: int, *, packing: Packing | None) -> dict[str, float]:
     """Count what a plan does with so many events, by the names of the prices."""
     cost = spark_cost(plan)
     units = events / cost.rate
-    counts = counts_of(compile_levels(plan), plan, replace(cost, units=units))
+    counts = counts_of(compile_levels(plan, packing=packing), plan, replace(cost, units=units))
     return {name: count * units for name, count in counts.items()}
 
 

@@ -144,8 +144,9 @@ def rows_saved(plan: Plan, node: PlanNode) -> Cost | None:
 def explain_physical(plan: Plan) -> str:
     """Say how a plan runs on Spark: its levels, how rows come together, and why."""
     from factor_windows.levels import RAW, compile_levels
+    from factor_windows.packs import Packing
 
-    physical = compile_levels(plan)
+    physical = compile_levels(plan, packing=Packing.of(plan.query))
     lines = ["on Spark", *(f"  {note}" for note in physical.notes)]
     for number, level in enumerate(physical.levels, start=1):
         lines.append(f"  level {number}")
@@ -157,6 +158,9 @@ def explain_physical(plan: Plan) -> str:
             else:
                 times = f", each row into {feed.steps} instances" if feed.steps > 1 else ""
                 lines.append(f"    {target} from {source}{times}")
+        if physical.pack and number == 1:
+            pane = plan.nodes[level.nodes[0]].name
+            lines += [f"    {plan.nodes[place].name} from {pane}, inside rows" for place in level.nodes[1:]]
     return "\n".join(lines)
 
 

@@ -6,8 +6,10 @@ from pyspark.sql import DataFrame
 
 from factor_windows.levels import PARTITIONS, Level, compile_levels
 from factor_windows.plan import Plan
-from factor_windows.spark.chain import Chain
+from factor_windows.spark.chain import Chain, braced
+from factor_windows.spark.columns import packing_of
 from factor_windows.spark.fan_out import Columns, fan_out
+from factor_windows.spark.packed import packed, unpacked
 
 
 def run(plan: Plan, events: DataFrame) -> DataFrame:
@@ -21,7 +23,8 @@ class _Batch(Chain):
     def __init__(self, plan: Plan, events: DataFrame) -> None:
         super().__init__(plan, events)
         partitions = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or PARTITIONS)
-        self.physical = compile_levels(self.plan, partitions=partitions)
+        packing = packing_of(self.query, self.types)
+        self.physical = compile_levels(self.plan, partitions=partitions, packing=packing)
         self.longest = max(node.window.range for node in self.plan.nodes)
 
     def result(self, events: DataFrame) -> DataFrame:
@@ -30,9 +33,15 @@ class _Batch(Chain):
         if self.physical.together == "events":
             text = self._moved(text, *self.keys)
         first, *others = self.physical.levels
-        text = self._level(text, first, self.time, self.first_aggregates(), last=not others)
+        pack = self.physical.pack
+        if pack:
+            text = packed(text, pack, self)
+        else:
+            text = self._level(text, first, self.time, self.first_aggregates(), last=not others)
         if others:
             text = self._brought_together(text)
+        if pack:
+            text = unpacked(text, pack, self.physical.unpacked, self, *self._chunk_column)
         for level in others:
             text = self._level(text, level, self.start, self.combines(), last=level is others[-1])
         return self.shown(events.sparkSession.sql(text, prepared=self.prepared(events)))
@@ -44,7 +53,7 @@ class _Batch(Chain):
             rows = f"SELECT *, explode({fan.feeds}) AS {self.feed} FROM {_inner(rows)}"
         if fan.steps:
             rows = f"SELECT *, explode({fan.steps}) AS {self.step} FROM {_inner(rows)}"
-        chunk = [self.chunk] if self.physical.together == "chunks" and begin == self.start else []
+        chunk = self._chunk_column if begin == self.start else []
         kept = [fan.reaches] if fan.reaches else []
         if chunk:
             kept.append(self._inside_chunk(fan.start, last=last))
@@ -59,9 +68,13 @@ class _Batch(Chain):
         needed = [*(["*"] if first else chunk), *(f"{sql} AS {name}" for name, sql in columns.items())]
         instance = [f"{fan.start} AS {self.start}", *([f"{fan.node} AS {self.node}"] if by_node else [])]
         rows = f"SELECT {', '.join([*needed, *instance])} FROM {_inner(rows)}"
-        computed = [f"{_braced(sql)} AS {name}" for name, sql in aggregates.items()]
+        computed = [f"{braced(sql)} AS {name}" for name, sql in aggregates.items()]
         node = [] if by_node else [f"{level.nodes[0]} AS {self.node}"]
         return f"SELECT {', '.join([*groups, *node, *computed])} FROM {_inner(rows)} GROUP BY {', '.join(groups)}"
+
+    @property
+    def _chunk_column(self) -> list[str]:
+        return [self.chunk] if self.physical.together == "chunks" else []
 
     def _inside_chunk(self, start: str, *, last: bool) -> str:
         """Keep the instances that a chunk can complete, and at the last level only those that start in it.
@@ -82,8 +95,9 @@ class _Batch(Chain):
         columns = self.keys
         if self.physical.together == "chunks":
             length = self.physical.chunk
-            own = f"{self.start} - pmod({self.start}, {length})"
-            near = f"pmod({self.start}, {length}) < {self.longest}"
+            offset = self.physical.pack.pane.offset if self.physical.pack else 0
+            after = f"pmod({self.start}{f' - {offset}L' if offset else ''}, {length})"
+            own, near = f"{self.start} - {after}", f"{after} < {self.longest}"
             chunks = f"CASE WHEN {near} THEN array({own}, {own} - {length}) ELSE array({own}) END"
             rows = f"SELECT *, explode({chunks}) AS {self.chunk} FROM {_inner(rows)}"
             columns = [*self.keys, self.chunk]
@@ -99,8 +113,3 @@ class _Batch(Chain):
 def _inner(rows: str) -> str:
     """Put a query where a table may stand."""
     return rows if rows == "{prepared}" else f"({rows})"
-
-
-def _braced(sql: str) -> str:
-    """Write a user's braces so that Spark does not take them for the name of a DataFrame."""
-    return sql.replace("{", "{{").replace("}", "}}")

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BinaryType,
+    BooleanType,
     ByteType,
     DataType,
     DateType,
@@ -19,6 +20,7 @@ from pyspark.sql.types import (
     FloatType,
     IntegerType,
     LongType,
+    NumericType,
     ShortType,
     StringType,
     StructField,
@@ -31,6 +33,7 @@ from factor_windows.aggregates import Aggregate
 from factor_windows.errors import QueryError
 from factor_windows.expressions import VerbatimSpark, sql_of
 from factor_windows.functions import Kind, State
+from factor_windows.packs import Packing
 from factor_windows.query import Query
 from factor_windows.spark.trouble import first_sentence
 from factor_windows.states import StateColumns
@@ -43,6 +46,7 @@ _KLL: dict[type[DataType], str] = {
     FloatType: "float",
     DoubleType: "double",
 }
+_FIXED_SIZE = (NumericType, BooleanType, DateType, TimestampType, TimestampNTZType)
 _EPOCH_NTZ = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
@@ -102,6 +106,16 @@ def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
         used = () if states is None else layout.used[-1]
         columns.append(ResultColumn(field.name, field.dataType, lower, direct, used))
     return Types(keys, time, tuple(columns), layout.states, shared)
+
+
+def packing_of(query: Query, types: Types) -> Packing | None:
+    """Say how the states of a query can be packed, now that their types are known."""
+    packing = Packing.of(query)
+    if packing is None or not all(isinstance(result.type, _FIXED_SIZE) for result in types.results):
+        return None
+    # Decimals grow with each addition that Spark is asked for.
+    exact = not any(isinstance(result.type, DecimalType) for result in types.results)
+    return replace(packing, folds=packing.folds and exact)
 
 
 def _read(aggregate: Aggregate) -> list[str]:
