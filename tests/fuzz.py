@@ -30,6 +30,7 @@ from factor_windows import Query, Window, fan_out, levels, optimize
 from factor_windows.reference import evaluate
 from factor_windows.spark import batch
 from factor_windows.spark.chain import finished
+from factor_windows.spark.columns import packing_of
 from factor_windows.spark.naive import naive
 
 QUERIES = 3
@@ -159,7 +160,7 @@ class Case:
 
 
 def _forced(together: str):
-    """Run a plan with rows brought together in a given way, whatever the costs say."""
+    """Run a plan with rows brought together in a given way, or panes in packs, whatever the costs say."""
 
     class Forced(batch._Batch):
         def __init__(self, plan, events):
@@ -167,13 +168,19 @@ def _forced(together: str):
             physical = self.physical
             if not self.types.shared or (together == "keys" and not self.keys):
                 return
-            deepest = levels._flattened(self.plan, frozenset(range(1, 1 + len(self.plan.nodes))))
+            packing = packing_of(self.query, self.types) if together == "packs" else None
+            *_, (deepest, pack) = levels._layouts(self.plan, packing)
+            physical = replace(physical, levels=deepest, pack=pack, together="nothing", partitions=2)
             if together == "events":
                 if self.keys:
-                    self.physical = replace(physical, levels=deepest, together="events", partitions=2)
+                    self.physical = replace(physical, together="events")
             elif len(deepest) > 1:
                 # Chunks no longer than the longest range put as many rows as can be near an edge.
-                self.physical = replace(physical, levels=deepest, together=together, chunk=self.longest, partitions=2)
+                length = pack.window.range if pack else 1
+                chunk = -(-self.longest // length) * length
+                self.physical = replace(physical, together="chunks" if together == "packs" else together, chunk=chunk)
+            elif pack:
+                self.physical = physical
 
     return lambda plan, events: Forced(plan, events).result(events)
 
@@ -270,7 +277,7 @@ def options_of(rng: random.Random, search: str) -> dict[str, object]:
     }
 
 
-WAYS = ("batch", "batch", "batch", "sql", "chunks", "keys", "events", "nothing")
+WAYS = ("batch", "batch", "batch", "sql", "chunks", "keys", "events", "nothing", "packs", "packs")
 
 
 @dataclass

@@ -17,6 +17,7 @@ from factor_windows.bench.results import Result, Store
 from factor_windows.bench.run import Evaluation, Job, Options, _measured
 from factor_windows.bench.window_sets import GENERATORS, random_windows, sequential_windows
 from factor_windows.cli import app
+from factor_windows.packs import Packing
 from factor_windows.prices import Prices
 
 
@@ -288,8 +289,11 @@ def test_lines_of_results_are_plain_json(tmp_path):
 
 
 def test_calibrate_finds_the_prices_that_plans_were_measured_by():
-    prices = Prices(scan=70, update=30, merge=60, crowded=45, shuffle=900, group=40, edge=6, state=1, stage=2e8)
-    counts = {case.name: calibrate.counted(case.plan(), case.events) for case in calibrate.CASES}
+    prices = Prices(scan=70, update=30, merge=60, crowded=45, shuffle=900, group=40, edge=6, slot=2, state=1, stage=2e8)
+    plans = {case: case.plan() for case in calibrate.CASES}
+    counts = {
+        case.name: calibrate.counted(plan, case.events, packing=Packing.of(plan.query)) for case, plan in plans.items()
+    }
     measured = tuple(calibrate.Measured(name, did, prices.total(did) / 1e9) for name, did in counts.items())
     fitted = calibrate.fit(measured)
     assert fitted.error < 1e-6

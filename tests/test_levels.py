@@ -8,16 +8,28 @@ from hypothesis import strategies as st
 from strategies import window_sets
 
 from factor_windows import Query, Window, hopping, optimize, tumbling
-from factor_windows.levels import CROWD, RAW, _depths_to_keep, _flattened, compile_levels, counts_of
+from factor_windows.levels import (
+    CROWD,
+    RAW,
+    Physical,
+    _depths_to_keep,
+    _flattened,
+    _layouts,
+    compile_levels,
+    counts_of,
+)
+from factor_windows.packs import Packing
 from factor_windows.slices import Slices
 
 times = st.lists(st.integers(-40, 40), max_size=25)
 
 
-def counted_by_levels(levels, plan, events):
+def counted_by_levels(levels, plan, events, pack=None):
     """Run levels as Spark does: fan every row out to its entries, and group by node and start."""
     rows = [(RAW, time, 1, time) for time in events]
-    for level in levels:
+    for number, level in enumerate(levels):
+        if pack and number == 1:
+            rows = out_of_packs(rows, pack, plan, unpacked(levels))
         groups = defaultdict(list)
         for node, begin, count, least in rows:
             for feed, step in level.entries:
@@ -29,7 +41,30 @@ def counted_by_levels(levels, plan, events):
                         if begin - start <= feed.reach and on_grid:
                             groups[feed.target, start].append((count, least))
         rows = [(*key, sum(c for c, _ in found), min(v for _, v in found)) for key, found in groups.items()]
+    if pack and len(levels) == 1:
+        rows = out_of_packs(rows, pack, plan, unpacked(levels))
     return {(plan.nodes[node].window, start): (count, least) for node, start, count, least in rows}
+
+
+def unpacked(levels):
+    return Physical(levels, "nothing", 0, None, ()).unpacked
+
+
+def out_of_packs(rows, pack, plan, wanted):
+    """Put panes into the slots of rows, and take each pane and what is merged of several out again."""
+    stretches = defaultdict(dict)
+    for _, start, count, least in rows:
+        after = (start - pack.window.offset) % pack.window.range
+        stretches[start - after][after // pack.pane.range] = (count, least)
+    found = []
+    for begin, filled in stretches.items():
+        for node in wanted:
+            for slots in pack.slots_of(plan.nodes[node].window):
+                inside = [filled[slot] for slot in slots if slot in filled]
+                if inside:
+                    start = begin + slots.start * pack.pane.range
+                    found.append((node, start, sum(c for c, _ in inside), min(v for _, v in inside)))
+    return found
 
 
 def counted_by_definition(windows, events):
@@ -54,9 +89,9 @@ def test_whichever_depths_are_kept_the_rows_are_the_same(made, events, rate, sea
         Query(time="t", windows=made, aggregates=[function]), search=search, rate=rate, unit="1 microsecond"
     )
     expected = counted_by_definition(made, events)
-    for kept in _depths_to_keep(plan):
-        found = counted_by_levels(_flattened(plan, kept), plan, events)
-        assert found.keys() == expected.keys()
+    for levels, pack in _layouts(plan, Packing(states=2, folds=True)):
+        found = counted_by_levels(levels, plan, events, pack)
+        assert {key for key in found if key[0] in made} == expected.keys()
         for key, (count, least) in expected.items():
             assert found[key][1] == least
             if function == "count(*)":
@@ -154,3 +189,42 @@ def test_no_row_is_copied_more_often_than_the_cost_says(function):
             parent, child = (plan.nodes[place].window for place in (feed.source, feed.target))
             looked = feed.steps * rows[feed.source] * cost.prices.relative("edge")
             assert looked <= 1.01 * cost.of(child, parent)
+
+
+def keyed(*windows, function="min(v)", **options):
+    query = Query(time="t", keys=["k"], windows=windows, aggregates=[function])
+    return query, optimize(query, rate=100, unit="1 second", keys=20, **options)
+
+
+def test_panes_of_few_events_are_packed_and_those_of_many_are_not():
+    few = keyed(*(tumbling(f"{n}s") for n in (10, 15, 20, 35)))
+    many = keyed(*(tumbling(f"{n}m") for n in (10, 15, 20, 35)))
+    packs = [compile_levels(plan, packing=Packing.of(query)).pack for query, plan in (few, many)]
+    assert packs[0] is not None
+    assert packs[1] is None
+
+
+def test_windows_that_fit_into_a_pack_are_merged_there_and_need_no_second_level():
+    query, plan = keyed(tumbling("10s"), tumbling("15s"), tumbling("20s"), tumbling("1m"))
+    physical = compile_levels(plan, packing=Packing.of(query))
+    assert (len(physical.levels), physical.together) == (1, "nothing")
+    shown = {plan.nodes[place].window for place in physical.unpacked if plan.nodes[place].exposed}
+    assert shown == set(query.windows)
+
+
+def test_chunks_are_whole_packs():
+    windows = [tumbling(f"{seconds} seconds") for seconds in range(10, 60, 5)]
+    query = Query(time="t", windows=windows, aggregates=["sum(v)"])
+    physical = compile_levels(optimize(query, rate=1, unit="1 second"), packing=Packing.of(query))
+    assert physical.together == "chunks"
+    assert physical.pack
+    assert physical.chunk % physical.pack.window.range == 0
+
+
+@pytest.mark.parametrize("function", ["collect_set(v)", "median(v)", "min_by(v, w)", "approx_count_distinct(v)"])
+def test_states_without_a_fixed_size_are_not_packed(function):
+    assert Packing.of(keyed(tumbling("10s"), function=function)[0]) is None
+
+
+def test_moments_are_packed_but_not_merged_inside_rows():
+    assert Packing.of(keyed(tumbling("10s"), function="stddev(v)")[0]) == Packing(states=3, folds=False)

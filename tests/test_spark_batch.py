@@ -407,6 +407,52 @@ def test_chunks_as_short_as_the_longest_window_lose_nothing_at_their_edges(spark
     assert_equal(query, by_instance(query, plan.run(events)), by_instance(query, naive(query, events)))
 
 
+def only_packed(layouts):
+    """Leave no choice but packs where there are some."""
+
+    def chosen(plan, packing):
+        found = list(layouts(plan, packing))
+        return [each for each in found if each[1]] or found
+
+    return chosen
+
+
+@pytest.mark.parametrize("seed", range(3000, 3000 + CASES))
+def test_packed_panes_give_what_naive_spark_gives(spark, monkeypatch, seed):
+    """Nulls, empty slots, offsets, times before 1970, several states, and chunks whose edges many instances cross."""
+    monkeypatch.setattr(levels, "CHUNK_RANGES", 1)
+    monkeypatch.setattr(levels, "_layouts", only_packed(levels._layouts))
+    compiled(spark, seed % 5 == 0)
+    rng = random.Random(seed)
+    fixed = [tumbling("2s"), tumbling("4s"), tumbling("6s"), hopping("24s", "8s"), tumbling("14s")]
+    shifted = [tumbling(f"{n}s", offset="1500ms") for n in (3, 6, 9, 21)]
+    functions = [function for function in EXACT + FLOATING if "(s)" not in function and "collect" not in function]
+    query = Query(
+        time="ts",
+        keys=rng.choice([[], ["k"], ["k", "site"]]),
+        windows=rng.choice([fixed, fixed[:3], shifted, [*fixed, tumbling("22s")]]),
+        aggregates=rng.sample(functions, rng.randrange(1, 3)),
+    )
+    plan = optimize(query, search=rng.choice(["factor", "best"]), slices=False, rate=1, unit="1 second")
+    events = events_of(rng, spark)
+    found, expected = plan.run(events), naive(query, events)
+    assert [(f.name, f.dataType) for f in found.schema] == [(f.name, f.dataType) for f in expected.schema]
+    assert_equal(query, by_instance(query, found), by_instance(query, expected))
+
+
+def test_a_pane_of_nulls_only_is_a_row_and_an_empty_one_is_not(spark, monkeypatch):
+    monkeypatch.setattr(levels, "_layouts", only_packed(levels._layouts))
+    events = spark.sql(
+        "SELECT timestamp_micros(t * 1000000) AS ts, CAST(null AS double) AS v FROM VALUES 1, 3, 25 AS _(t)"
+    )
+    query = Query(time="ts", windows=[tumbling("2s"), tumbling("6s")], aggregates=["min(v) AS low", "sum(v) AS total"])
+    plan = optimize(query)
+    found = plan.run(events).selectExpr("window_id", "unix_seconds(window_start) AS start", "low", "total").collect()
+    starts = sorted((row["window_id"], row["start"]) for row in found)
+    assert starts == [("2 seconds", 0), ("2 seconds", 2), ("2 seconds", 24), ("6 seconds", 0), ("6 seconds", 24)]
+    assert {(row["low"], row["total"]) for row in found} == {(None, None)}
+
+
 def test_slices_run_on_spark_and_as_sql(spark):
     """Events before 1970 too, offsets, and a range that is no multiple of its slide; on Spark, and as text for both."""
     windows = [tumbling("15s"), tumbling("17s", offset="2s"), hopping("60s", "25s"), tumbling("19s")]

@@ -61,7 +61,7 @@ def _preface(results: Sequence[Result], runs: Sequence[dict[str, object]]) -> It
     wrong = [f"{each.name}: {', '.join(each.wrong)}" for each in results if each.wrong]
     checked = "every one gave exactly the rows of the naive query" if not wrong else f"WRONG ROWS: {'; '.join(wrong)}"
     yield (
-        f"{len(results)} cases. Contenders run in shuffled order after a warm-up on a tenth of the events, and each "
+        f"{len(results)} cases. Contenders run in shuffled order after a warm-up on a part of the events, and each "
         f"run computes all rows and hashes them; {checked}. Two runs of the same contender are "
         f"{tables.noise(results):.0%} apart in the median, so differences of that size mean little.\n\n"
         "`naive` is one `groupBy(window(...))` for each window and a union; `coverage` is the paper's Algorithm 1 "
