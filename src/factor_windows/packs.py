@@ -23,7 +23,7 @@ FEWEST = 6
 LONGEST = 10**18
 """So that no sum of times leaves 64 bits, in microseconds."""
 STEPS = 0.5
-"""What it takes to plan and compile a pack, whatever its size, as a share of what a step takes."""
+"""What it takes to plan a pack and to generate its code, whatever its size, as a share of what a step takes."""
 FIXED_SIZE = re.compile(r"(min|max|bool_and|bool_or|bit_and|bit_or|sum|count|count_if|avg|regr_\w+)\(", re.IGNORECASE)
 """Lifts whose states are numbers of a fixed size, which Spark updates in place."""
 FOLDS = re.compile(r"(min|max|bool_and|bool_or|sum)\(:\w+\)")

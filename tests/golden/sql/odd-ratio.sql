@@ -2,7 +2,7 @@ WITH
 -- slices at 17 minutes @ 1 minute, 25 minutes, 25 minutes @ 10 minutes (hidden): from events
 level_1 AS (
   SELECT
-    0 AS fw_node,
+    1 AS fw_node,
     fw_time - least(
       pmod((
         fw_time - 60000000
@@ -34,10 +34,10 @@ level_2 AS (
     sum(`fw_s0`) AS fw_s0
   FROM level_1
   CROSS JOIN VALUES
-    (1, 1020000000, 60000000, 0, 4611686018427387904),
-    (2, 1500000000, 0, 0, 3599999999),
-    (2, 1500000000, 0, 1500000000, 3599999999),
-    (2, 1500000000, 0, 3000000000, 3599999999) AS feeds(fw_to, fw_slide, fw_offset, fw_back, fw_reach)
+    (2, 1020000000, 60000000, 0, 4611686018427387904),
+    (3, 1500000000, 0, 0, 3599999999),
+    (3, 1500000000, 0, 1500000000, 3599999999),
+    (3, 1500000000, 0, 3000000000, 3599999999) AS feeds(fw_to, fw_slide, fw_offset, fw_back, fw_reach)
   WHERE
     fw_start - (
       fw_start - pmod((
@@ -57,8 +57,8 @@ computed AS (
     `fw_s0` AS `s`
   FROM level_2
   JOIN VALUES
-    (1, 1020000000, '17 minutes @ 1 minute'),
-    (2, 3600000000, '1 hour / 25 minutes') AS names(fw_shown, fw_range, fw_name)
+    (2, 1020000000, '17 minutes @ 1 minute'),
+    (3, 3600000000, '1 hour / 25 minutes') AS names(fw_shown, fw_range, fw_name)
     ON fw_node = fw_shown
 )
 SELECT
