@@ -453,6 +453,15 @@ def test_a_pane_of_nulls_only_is_a_row_and_an_empty_one_is_not(spark, monkeypatc
     assert {(row["low"], row["total"]) for row in found} == {(None, None)}
 
 
+def test_a_hidden_pane_whose_windows_are_all_merged_inside_packs_is_not_shown(spark, monkeypatch):
+    monkeypatch.setattr(levels, "_layouts", only_packed(levels._layouts))
+    events = spark.range(90).selectExpr("timestamp_micros(id * 1000000) AS ts", "id % 2 AS k", "id AS v")
+    query = Query(time="ts", keys=["k"], windows=[tumbling("20s"), tumbling("30s")], aggregates=["sum(v)"])
+    plan = optimize(query)
+    assert not plan.nodes[0].exposed
+    assert_equal(query, by_instance(query, plan.run(events)), by_instance(query, naive(query, events)))
+
+
 def test_slices_run_on_spark_and_as_sql(spark):
     """Events before 1970 too, offsets, and a range that is no multiple of its slide; on Spark, and as text for both."""
     windows = [tumbling("15s"), tumbling("17s", offset="2s"), hopping("60s", "25s"), tumbling("19s")]

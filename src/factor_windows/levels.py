@@ -114,11 +114,10 @@ class Physical:
     pack: Pack | None = None
     """How many panes a row of the first level holds, if it holds several."""
 
-    @property
-    def unpacked(self) -> tuple[int, ...]:
-        """List the nodes of the first level that are taken out of packs: those that the second reads, or all."""
+    def unpacked(self, plan: Plan) -> tuple[int, ...]:
+        """List the nodes of the first level that are taken out of packs: those that the second reads, or are shown."""
         if len(self.levels) == 1:
-            return self.levels[0].nodes
+            return tuple(place for place in self.levels[0].nodes if plan.nodes[place].exposed)
         return tuple(dict.fromkeys(feed.source for feed in self.levels[1].feeds))
 
 
@@ -285,7 +284,7 @@ def counts_of(physical: Physical, plan: Plan, cost: SparkCost) -> dict[str, floa
         counts["crowded"] = counts["update"]
     elif CROWD < emitted[0] * cost.units < inf:
         counts["crowded"] = counts["update"] * (1 - CROWD / (emitted[0] * cost.units))
-    unpacked = sum(rows[place] for place in physical.unpacked) if pack else 0.0
+    unpacked = sum(rows[place] for place in physical.unpacked(plan)) if pack else 0.0
     moves = {"events": 1, "nothing": len(levels)}.get(together, min(len(levels), 2))
     moved = {"events": cost.rate, "nothing": sum(emitted)}.get(together, emitted[0] * moves)
     return counts | {

@@ -41,7 +41,7 @@ class _Batch(Chain):
         if others:
             text = self._brought_together(text)
         if pack:
-            text = unpacked(text, pack, self.physical.unpacked, self, *self._chunk_column)
+            text = unpacked(text, pack, self.physical.unpacked(self.plan), self, *self._chunk_column)
         for level in others:
             text = self._level(text, level, self.start, self.combines(), last=level is others[-1])
         return self.shown(events.sparkSession.sql(text, prepared=self.prepared(events)))
