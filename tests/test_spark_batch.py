@@ -9,9 +9,10 @@ from comparing import assert_equal, by_instance, equal
 from generated import EXACT, FLOATING, HOLISTIC, compiled, events_of, windows_of
 from pyspark.sql import functions as F
 
-from factor_windows import Query, QueryError, aggregate, analyze, hopping, levels, optimize, tumbling
+from factor_windows import OptionError, Query, QueryError, aggregate, analyze, hopping, levels, optimize, tumbling
 from factor_windows.prices import Prices
 from factor_windows.reference import evaluate
+from factor_windows.spark import batch
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
 
@@ -583,3 +584,46 @@ def test_braces_in_a_users_text_are_only_characters(spark):
         where="`{name}` <> '{'",
     )
     assert differing_rows(optimize(query, search="factor").run(events), naive(query, events)) == 0
+
+
+@pytest.mark.parametrize("name", ["__FW_t", "__FW_start", "__fw_S0", "__FW_NODE", "__FW_"])
+def test_a_column_named_like_a_hidden_one_in_any_case_is_only_a_column(spark, name):
+    events = spark.range(90).selectExpr("timestamp_seconds(id * 3) AS ts", "id % 3 AS k", f"id * 2 AS `{name}`")
+    query = Query(
+        time="ts", keys=["k"], windows=[tumbling("1m"), tumbling("2m")], aggregates=[f"sum(`{name}`) AS s", "count(*)"]
+    )
+    found = optimize(query, rate=100, unit="1 second").run(events)
+    assert_equal(query, by_instance(query, found), by_instance(query, naive(query, events)))
+
+
+def test_explain_shows_the_physical_plan_that_runs(spark):
+    windows = [tumbling(f"{seconds}s") for seconds in (10, 20, 30, 60)]
+    query = Query(time="ts", keys=["k"], windows=windows, aggregates=["sum(v)", "max(v)"])
+    plan = optimize(query, rate=1000, unit="1 second", keys=100)
+    events = spark.range(9).selectExpr("timestamp_seconds(id) AS ts", "id AS k", "CAST(id AS DECIMAL(38, 2)) AS v")
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
+    try:
+        spark.conf.set("spark.sql.shuffle.partitions", 8)
+        ran = batch._Batch(plan, events).physical
+        text = plan.explain(events=events)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", partitions)
+    told = text.split("on Spark, for these events\n")[1].splitlines()
+    assert [line.strip() for line in told[: len(ran.notes)]] == list(ran.notes)
+    assert sum(line.startswith("  level ") for line in told) == len(ran.levels)
+    assert ran.notes != levels.compile_levels(plan).notes
+
+
+def test_what_is_no_dataframe_is_refused_in_words(spark):
+    plan = optimize(Query(time="ts", windows=[tumbling("1m")], aggregates=["count(*)"]))
+    several = optimize([plan.query])
+    calls = [
+        plan.run,
+        several.run,
+        lambda events: plan.explain(events=events),
+        lambda events: aggregate(events, time="ts", windows=[tumbling("1m")], aggregates=["count(*)"]),
+        lambda events: analyze(events, time="ts"),
+    ]
+    for call in calls:
+        with pytest.raises(OptionError, match=r"events 'events' is not a PySpark DataFrame; give one, such as spark\."):
+            call("events")

@@ -248,6 +248,7 @@ def run(
 
     from factor_windows.spark.script import Ran, run_script
     from factor_windows.spark.session import session
+    from factor_windows.spark.trouble import without_json
     from factor_windows.sql.script import planned
 
     statements = _statements(query, dialect=dialect, time=time)
@@ -265,15 +266,16 @@ def run(
         for plan in script.plans:
             _show_any(plan, physical=True)
             print()
-    ran: Ran = run_script(
-        session(master=master),
-        script,
-        inputs={name: place for name, _, place in places},
-        outputs=outputs,
-        verify=verify,
-        overwrite=overwrite,
-        console=console,
-    )
+    with without_json():
+        ran: Ran = run_script(
+            session(master=master),
+            script,
+            inputs={name: place for name, _, place in places},
+            outputs=outputs,
+            verify=verify,
+            overwrite=overwrite,
+            console=console,
+        )
     if html is not None and drawn is not None:
         _write(html, drawn.to_html(measured=ran.seconds))
     if as_json:

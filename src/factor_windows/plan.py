@@ -177,12 +177,16 @@ class Plan:
             self.query, tree, search="none", cost_model=self.cost_model, status="heuristic", asked=self.asked
         )
 
-    def explain(self, *, physical: bool = False, streaming: bool = False) -> str:
-        """Draw the tree as text: names, costs, reads, the predicted gain; and how it runs on Spark or on a stream."""
+    def explain(self, *, physical: bool = False, streaming: bool = False, events: DataFrame | None = None) -> str:
+        """Draw the tree as text: names, costs, reads, the predicted gain; and how it runs on Spark or on a stream.
+
+        Given the `events`, it shows what `run` would do with them: their types and the session's number of shuffle
+        partitions decide too.
+        """
         from factor_windows.explain.text import explain, explain_physical, explain_streaming
 
         parts = [explain(self)]
-        parts += [explain_physical(self)] if physical else []
+        parts += [explain_physical(self, events)] if physical or events is not None else []
         parts += [explain_streaming(self)] if streaming else []
         return "\n\n".join(parts)
 
@@ -239,7 +243,9 @@ class Plan:
         the `checkpoint` that it will be written with, a plan that does not fit the state there is refused.
         """
         from factor_windows.spark import batch, stream
+        from factor_windows.spark.trouble import check_events
 
+        check_events(events)
         if events.isStreaming:
             return stream.run(self, events, mode=mode, checkpoint=checkpoint)
         return batch.run(self, events)

@@ -101,13 +101,23 @@ class SharedPlan:
                     paid[name] += node.cost / len(readers[node.name])
         return paid
 
-    def explain(self, *, physical: bool = False, streaming: bool = False, since: SharedPlan | None = None) -> str:
-        """Draw the trees as text, with who reads what and who pays for it; or what has changed `since` another plan."""
+    def explain(
+        self,
+        *,
+        physical: bool = False,
+        streaming: bool = False,
+        since: SharedPlan | None = None,
+        events: DataFrame | None = None,
+    ) -> str:
+        """Draw the trees as text, with who reads what and who pays for it; or what has changed `since` another plan.
+
+        Given the `events`, it shows what `run` would do with them.
+        """
         from factor_windows.explain.many import changes, explain
 
         if since is not None:
             return changes(since, self)
-        return explain(self, physical=physical, streaming=streaming)
+        return explain(self, physical=physical or events is not None, streaming=streaming, events=events)
 
     def run(
         self, events: DataFrame, *, mode: str = "append", checkpoint: str | None = None
@@ -119,7 +129,9 @@ class SharedPlan:
         `factor_windows.fan_out` tells them apart in each micro-batch.
         """
         from factor_windows.spark import many
+        from factor_windows.spark.trouble import check_events
 
+        check_events(events)
         if events.isStreaming:
             return many.stream(self, events, mode=mode, checkpoint=checkpoint)
         return many.batch(self, events)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import takewhile
 
 from factor_windows.aggregates import Aggregate
 from factor_windows.errors import QueryError
-from factor_windows.expressions import conjuncts, depends_on, implied
+from factor_windows.expressions import Expression, conjuncts, depends_on, either, implied, only_where, quoted
 from factor_windows.functions import Kind
-from factor_windows.graph import Node, keys_of
+from factor_windows.graph import Node
 from factor_windows.plan import Asked
 from factor_windows.query import Query
 from factor_windows.window import Window
@@ -52,6 +53,8 @@ class Workload:
     """Each window for each set of keys that somebody asks for, with the aggregates that are asked of it."""
     flags: Mapping[str, str]
     """Columns of events and the conditions that make them: what only some queries are about."""
+    guarded: Mapping[str, str]
+    """Columns of events and the keys that make them: those that are computed for their own queries' events only."""
 
     @property
     def states(self) -> int:
@@ -82,22 +85,18 @@ def merged(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -
     >>> all_ok = Query(time="ts", windows=minutes, aggregates=["count(*)"], where="ok", name="b")
     >>> workload = merged([cold, all_ok])
     >>> workload.query.where, list(workload.flags.values())
-    ('ok', ['t < 0'])
+    ('ok', ['ok AND t < 0'])
     >>> [each.names for each in workload.asked]
     [('1 hour by device',), ('5 minutes',)]
     """
-    times = {query.parsed_time.sql for query in queries}
-    if len(times) > 1:
-        raise QueryError(
-            f"the queries have different time columns, {' and '.join(sorted(times))}; "
-            "queries that share a plan go by the same time"
-        )
-    keys = {
-        key: f"key_{place}" for place, key in enumerate(dict.fromkeys(k.sql for q in queries for k in q.parsed_keys))
-    }
+    guards = _guards(queries)
+    guarded = dict(guards.values())
+    own_keys = [tuple(_key(key, guards) for key in query.parsed_keys) for query in queries]
+    keys = {key: f"key_{place}" for place, key in enumerate(dict.fromkeys(key for own in own_keys for key in own))}
     parts = [conjuncts(query.where) if query.where else () for query in queries]
-    common = [part for part in parts[0] if all(part in other for other in parts)]
-    rests = [_joined("AND", [part for part in own if part not in common]) for own in parts]
+    # A condition may rely on those before it, so only what all begin with is taken out.
+    common = _common_prefix(parts)
+    rests = [_all_of(own[len(common) :]) for own in parts]
     conditions = dict.fromkeys(rest for rest in rests if rest)
     # Named by what it means: with another condition it is another query, which a checkpoint must notice.
     flags = {condition: f"{flag}{sha256(condition.encode()).hexdigest()[:16]}" for condition in conditions}
@@ -113,8 +112,8 @@ def merged(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -
 
     members = []
     asked: dict[Node, dict[str, None]] = {}
-    for query, rest in zip(queries, rests, strict=True):
-        own = keys_of(query)
+    for query, rest, its_keys in zip(queries, rests, own_keys, strict=True):
+        own = frozenset(its_keys)
         carried = own | implied(keys, by=own) if derive else own
         texts = [each.only(flags[rest]) if rest else each.sql for each in query.parsed_aggregates]
         columns = tuple(value(text) for text in texts)
@@ -123,19 +122,20 @@ def merged(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -
         for node in nodes.values():
             asked.setdefault(node, {}).update(dict.fromkeys((*columns, *([present] if present else []))))
         labels = {window: label(node) for window, node in nodes.items()}
-        own_keys = tuple(keys[key.sql] for key in query.parsed_keys)
-        members.append(Member(query, own_keys, columns, present, nodes, labels))
-    somebody = [_joined("OR", list(conditions))] if all(rests) else []
+        members.append(Member(query, tuple(keys[key] for key in its_keys), columns, present, nodes, labels))
+    somebody = [either(list(conditions))] if all(rests) else []
+    wheres = {rest: query.where for query, rest in zip(queries, rests, strict=True)}
     query = Query(
         time=queries[0].time,
         keys=[f"{key} AS {name}" for key, name in keys.items()],
         windows=list(dict.fromkeys(node.window for node in asked if isinstance(node.window, Window))),
         aggregates=[f"{text} AS {name}" for text, name in values.items()],
-        where=_joined("AND", [*common, *somebody]),
+        where=_all_of([*common, *somebody]),
     )
     places = {name: place for place, name in enumerate(values.values())}
     wanted = (Asked(node, (label(node),), tuple(places[name] for name in names)) for node, names in asked.items())
-    return Workload(tuple(members), query, tuple(wanted), {name: condition for condition, name in flags.items()})
+    # A flag is the whole condition of its queries: the part that all have in common may come first for a reason.
+    return Workload(tuple(members), query, tuple(wanted), {name: wheres[rest] for rest, name in flags.items()}, guarded)
 
 
 def can_share(query: Query) -> bool:
@@ -143,9 +143,43 @@ def can_share(query: Query) -> bool:
     return query.kind is not Kind.HOLISTIC and (not query.where or depends_on(query.where) is not None)
 
 
-def _joined(word: str, conditions: Sequence[str]) -> str:
+def _guards(queries: Sequence[Query]) -> dict[str, tuple[str, str]]:
+    """Name the keys that may fail for events that none of their queries is about, with what computes them safely.
+
+    >>> from factor_windows.window import tumbling
+    >>> hour = [tumbling("1 hour")]
+    >>> numbers = Query(time="ts", keys=["CAST(n AS INT)"], windows=hour, aggregates=["count(*)"], where="kind = 'n'")
+    >>> _guards([numbers])
+    {'CAST(n AS INT)': ("CAST(n AS INT) WHERE kind = 'n'", "CASE WHEN kind = 'n' THEN CAST(n AS INT) END")}
+    """
+    wheres: dict[str, dict[str, None]] = {}
+    for query in queries:
+        for key in query.parsed_keys:
+            wheres.setdefault(key.sql, {})[query.where] = None
+    found = {}
+    for sql, conditions in wheres.items():
+        if (safe := only_where(sql, list(conditions))) != sql:
+            found[sql] = f"{sql} WHERE {either(list(conditions))}", safe
+    return found
+
+
+def _key(key: Expression, guards: Mapping[str, tuple[str, str]]) -> str:
+    return quoted(guards[key.sql][0]) if key.sql in guards else key.sql
+
+
+def _common_prefix(lists: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return what all lists begin with.
+
+    >>> _common_prefix([("a", "b", "c"), ("a", "b"), ("a", "b", "d")])
+    ('a', 'b')
+    """
+    alike = takewhile(lambda parts: len(set(parts)) == 1, zip(*lists, strict=False))
+    return tuple(parts[0] for parts in alike)
+
+
+def _all_of(conditions: Sequence[str]) -> str:
     """Write conditions as one; none are nothing."""
-    return conditions[0] if len(conditions) == 1 else f" {word} ".join(f"({condition})" for condition in conditions)
+    return conditions[0] if len(conditions) == 1 else " AND ".join(f"({condition})" for condition in conditions)
 
 
 def _present(flag: str, kind: Kind) -> str:

@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from factor_windows.cost import Cost, SparkCost, share
 from factor_windows.explain.text import explain_physical, explain_streaming, number, rate, tree
 from factor_windows.shared import Group, SharedPlan
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 LISTED = 4
 """How many queries a line names before it only counts the others."""
 
 
-def explain(plan: SharedPlan, *, physical: bool = False, streaming: bool = False) -> str:
+def explain(
+    plan: SharedPlan, *, physical: bool = False, streaming: bool = False, events: DataFrame | None = None
+) -> str:
     """Draw a shared plan's trees, and say who pays for what."""
+    if events is not None:
+        from factor_windows.spark.many import fitting
+
+        plan = fitting(plan, events)
     lines = list(_summary(plan))
     for place, group in enumerate(plan.groups, start=1):
         title = f"pass {place}: {_listed([member.name for member in group.workload.members])}"
         lines += ["", *([title] if len(plan.groups) > 1 else []), *_drawn(group)]
-        lines += ["", explain_physical(group.plan)] if physical else []
+        lines += ["", _physical(group, events)] if physical else []
     lines += ["", *_bill(plan)]
     if streaming:
         together = plan if len(plan.groups) == 1 else plan.again(together=True)
         lines += ["", explain_streaming(together.groups[0].plan)]
     return "\n".join(lines)
+
+
+def _physical(group: Group, events: DataFrame | None) -> str:
+    if events is None:
+        return explain_physical(group.plan)
+    from factor_windows.spark.many import flagged
+
+    return explain_physical(group.plan, flagged(group, events))
 
 
 def changes(before: SharedPlan, after: SharedPlan) -> str:
@@ -74,10 +91,12 @@ def _summary(plan: SharedPlan) -> list[str]:
     windows = sum(len(query.names) for query in plan.queries)
     hidden = sum(not node.exposed for node in plan.nodes)
     added = f", {hidden} hidden node{'s' * (hidden > 1)} added" if hidden else ""
+    times = dict.fromkeys(query.parsed_time.sql for query in plan.queries)
     gain = f"{share(plan.naive_cost, plan.cost):.1f} times cheaper than window by window"
     return [
         f"{queries} quer{'ies' if queries > 1 else 'y'} over {windows} window{'s' * (windows > 1)} "
         f"in {passes} pass{'es' * (passes > 1)} over the events{added}",
+        *([f"queries by different times do not share: {', '.join(times)}"] if len(times) > 1 else []),
         f"cost {number(plan.cost)} instead of {number(plan.naive_cost)}: {gain} (search {plan.search}, {plan.status})",
     ]
 

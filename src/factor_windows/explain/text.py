@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from factor_windows.cost import Cost, SparkCost, share
 from factor_windows.explain.alternatives import alternatives, saves
 from factor_windows.plan import Plan, PlanNode
 from factor_windows.slices import Slices, Tiling
 from factor_windows.window import readable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +145,20 @@ def rows_saved(plan: Plan, node: PlanNode) -> Cost | None:
     return model.recurrence_count(node.window) * spared * 1_000_000 / model.unit
 
 
-def explain_physical(plan: Plan) -> str:
-    """Say how a plan runs on Spark: its levels, how rows come together, and why."""
-    from factor_windows.levels import RAW, compile_levels
+def explain_physical(plan: Plan, events: DataFrame | None = None) -> str:
+    """Say how a plan runs on Spark: its levels, how rows come together, and why; for given events, just as it will."""
+    from factor_windows.levels import PARTITIONS, RAW, compile_levels
     from factor_windows.packs import Packing
 
-    physical = compile_levels(plan, packing=Packing.of(plan.query))
-    lines = ["on Spark", *(f"  {note}" for note in physical.notes)]
+    if events is None:
+        physical = compile_levels(plan, packing=Packing.of(plan.query))
+        lines = [f"on Spark, with {PARTITIONS} shuffle partitions; explain(events=...) says how it runs on your events"]
+    else:
+        from factor_windows.spark.batch import physical_of
+
+        plan, physical = physical_of(plan, events)
+        lines = ["on Spark, for these events"]
+    lines += [f"  {note}" for note in physical.notes]
     for number, level in enumerate(physical.levels, start=1):
         lines.append(f"  level {number}")
         for feed in level.feeds:

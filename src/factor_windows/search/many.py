@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from factor_windows.cost import SparkCost
-from factor_windows.errors import OptionError
+from factor_windows.errors import OptionError, QueryError
 from factor_windows.expressions import deciding
 from factor_windows.plan import Plan
 from factor_windows.query import Query
@@ -39,10 +39,13 @@ def plan_together(
             raise OptionError(f"selectivity {share!r} of {name!r} is not a share of the events, from 0 to 1")
     planner = _Planner(options, selectivity, combinations, flag, derive)
     if together:
+        _check_one_time(queries)
         parts = [list(queries)]
     else:
-        sharing = [query for query in queries if can_share(query)]
-        parts = planner.parted(sharing) if sharing else []
+        by_time: dict[str, list[Query]] = {}
+        for query in filter(can_share, queries):
+            by_time.setdefault(query.parsed_time.sql, []).append(query)
+        parts = [part for sharing in by_time.values() for part in planner.parted(sharing)]
         parts += [[query] for query in queries if not can_share(query)]
     again = partial(
         _again,
@@ -64,6 +67,15 @@ def _again(every: Sequence[Query], some: Sequence[Query] | None = None, /, **how
     known = {name: share for name, share in how.pop("selectivity").items() if name in names}
     given = {name: how.pop(name) for name in ("rate", "unit") if name in how}
     return plan_together(queries, replace(how.pop("options"), **given), selectivity=known, **how)
+
+
+def _check_one_time(queries: Sequence[Query]) -> None:
+    times = dict.fromkeys(query.parsed_time.sql for query in queries)
+    if len(times) > 1:
+        raise QueryError(
+            f"the queries have different time columns, {' and '.join(sorted(times))}, and a stream has one event time; "
+            "start a stream for each"
+        )
 
 
 class _Planner:

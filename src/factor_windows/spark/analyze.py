@@ -10,8 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from factor_windows.errors import OptionError, QueryError
+from factor_windows.expressions import in_order, only_where
 from factor_windows.query import Query
 from factor_windows.spark.columns import microseconds, types_of
+from factor_windows.spark.trouble import check_events
 from factor_windows.window import tumbling
 from factor_windows.workload import named
 
@@ -61,19 +63,26 @@ def analyze(
         raise OptionError(f"sample {sample!r} is not a share of the events; it is above 0 and at most 1")
     if not time and not queries:
         raise OptionError("analyze needs the time column, or the queries that the events are for")
+    check_events(events)
     queries = named(queries)
     wanted = list(dict.fromkeys([*keys, *(key.sql for query in queries for key in query.parsed_keys)]))
     query = Query(time=time or queries[0].time, keys=wanted, windows=[tumbling("1 second")], aggregates=["count(*)"])
     types = types_of(query, events, "__fw_")
     if sample < 1:
         events = events.sample(fraction=sample, seed=17)
-    micros = microseconds(query.parsed_time.sql, types.time)
+    # A key or a time may be none where no query asks for it.
+    asked = [
+        ("", time, *keys),
+        *((each.where, each.parsed_time.sql, *(k.sql for k in each.parsed_keys)) for each in queries),
+    ]
+    wheres = {sql: [where for where, *parts in asked if sql in parts] for sql in (query.parsed_time.sql, *wanted)}
+    micros = microseconds(only_where(query.parsed_time.sql, wheres[query.parsed_time.sql]), types.time)
     columns = {key.sql: f"k{number}" for number, key in enumerate(query.parsed_keys)}
     conditions = {each.name: f"f{number}" for number, each in enumerate(queries) if each.where}
     seen = events.select(
-        *(F.expr(key).alias(name) for key, name in columns.items()),
+        *(F.expr(only_where(key, wheres[key])).alias(name) for key, name in columns.items()),
         F.expr(micros).alias("t"),
-        *(F.expr(each.where).cast("int").alias(conditions[each.name]) for each in queries if each.where),
+        *(F.expr(in_order(each.where)).cast("int").alias(conditions[each.name]) for each in queries if each.where),
     ).where(F.col("t").isNotNull())
     by_key = seen.groupBy(*columns.values()).agg(
         F.count("*").alias("n"),

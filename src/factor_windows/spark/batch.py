@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from factor_windows.levels import PARTITIONS, Level, compile_levels
+from factor_windows.errors import OptionError
+from factor_windows.levels import PARTITIONS, Level, Physical, compile_levels
 from factor_windows.plan import Plan
 from factor_windows.spark.chain import Chain, braced
 from factor_windows.spark.columns import packing_of
 from factor_windows.spark.fan_out import Columns, fan_out
 from factor_windows.spark.packed import packed, unpacked
+from factor_windows.spark.trouble import check_events
 
 
 def run(plan: Plan, events: DataFrame) -> DataFrame:
     """Compute a plan over a batch of events."""
     return _Batch(plan, events).result(events)
+
+
+def physical_of(plan: Plan, events: DataFrame) -> tuple[Plan, Physical]:
+    """Return the plan that `run` computes for these events, and how it does so."""
+    check_events(events)
+    if events.isStreaming:
+        raise OptionError("these events are a stream; explain(streaming=True) says how a plan runs on one")
+    chain = _Batch(plan, events)
+    return chain.plan, chain.physical
 
 
 class _Batch(Chain):

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField
 
+from factor_windows.expressions import in_order
 from factor_windows.levels import Level, Physical
 from factor_windows.plan import Plan
 from factor_windows.query import WINDOW_COLUMNS, Query
@@ -54,9 +55,9 @@ class Chain:
         }
         # A time that cannot be null spares Spark the null checks that it would otherwise add to every level.
         time = F.expr(f"coalesce({microseconds(query.parsed_time.sql, self.types.time)}, 0L)")
-        known = events.where(f"({query.parsed_time.sql}) IS NOT NULL")
-        if query.where:
-            known = known.where(query.where)
+        # The condition goes first: the time need not be one where it does not hold.
+        known = events.where(in_order(query.where)) if query.where else events
+        known = known.where(f"({query.parsed_time.sql}) IS NOT NULL")
         return known.withColumns({**keys, self.time: time})
 
     def _as_bytes(self, key: StructField) -> bool:
@@ -179,6 +180,6 @@ def _to_next_edge(slices: Slices, start: str) -> str:
 
 def _unused_prefix(events: DataFrame) -> str:
     prefix = "__fw_"
-    while any(column.startswith(prefix) for column in events.columns):
+    while any(column.lower().startswith(prefix) for column in events.columns):
         prefix += "_"
     return prefix

@@ -7,22 +7,21 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from math import ceil, inf
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import DoubleType, FloatType, StringType
 
 from factor_windows.cost import SparkCost
-from factor_windows.errors import OptionError, QueryError
-from factor_windows.expressions import depends_on, implied, quoted
+from factor_windows.errors import OptionError
+from factor_windows.expressions import depends_on, implied, in_order, quoted
 from factor_windows.plan import Plan
 from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.shared import Group, SharedPlan
 from factor_windows.spark import batch as one_batch
 from factor_windows.spark import stream as one_stream
 from factor_windows.spark.chain import WINDOW_NAMES, finished, finished_by, what_follows
-from factor_windows.spark.trouble import first_sentence
+from factor_windows.spark.trouble import spark_says
 from factor_windows.workload import FLAG, Member
 
 QUERY = "factor_windows.query"
@@ -65,12 +64,12 @@ class Results(Mapping[str, DataFrame]):
 
 def batch(plan: SharedPlan, events: DataFrame) -> Results:
     """Compute all queries over a batch of events."""
-    return _results(_fitting(plan, events), events, one_batch.run)
+    return _results(fitting(plan, events), events, one_batch.run)
 
 
 def flush(plan: SharedPlan, events: DataFrame, stopped: StreamingQuery | datetime) -> Results:
     """Compute what a stream of these queries had not closed when it stopped."""
-    return _results(_fitting(plan, events), events, lambda each, rows: one_stream.flush(each, rows, stopped))
+    return _results(fitting(plan, events), events, lambda each, rows: one_stream.flush(each, rows, stopped))
 
 
 def _results(plan: SharedPlan, events: DataFrame, compute: Callable[[Plan, DataFrame], DataFrame]) -> Results:
@@ -78,7 +77,7 @@ def _results(plan: SharedPlan, events: DataFrame, compute: Callable[[Plan, DataF
     kept = []
     labels = _labels(plan, events)
     for group in plan.groups:
-        rows = compute(group.plan, _flagged(group, events))
+        rows = compute(group.plan, flagged(group, events))
         if len(group.workload.members) > 1:
             few = _partitions(group)
             rows = rows.coalesce(few) if few else rows
@@ -99,10 +98,10 @@ def _partitions(group: Group) -> int | None:
 
 def stream(plan: SharedPlan, events: DataFrame, *, mode: str, checkpoint: str | None) -> DataFrame:
     """Compute all queries over a stream: one chain of operators, whose rows say which query they are for."""
-    plan = _fitting(plan if len(plan.groups) == 1 else plan.again(together=True), events)
+    plan = fitting(plan if len(plan.groups) == 1 else plan.again(together=True), events)
     [group] = plan.groups
     labels = _labels(plan, events)
-    rows = one_stream.run(group.plan, _flagged(group, events), mode=mode, checkpoint=checkpoint)
+    rows = one_stream.run(group.plan, flagged(group, events), mode=mode, checkpoint=checkpoint)
     rows = _for_each_query(group, rows)
     columns = []
     for member in group.workload.members:
@@ -149,7 +148,7 @@ def fan_out(batch: DataFrame) -> dict[str, DataFrame]:
     return found
 
 
-def _fitting(plan: SharedPlan, events: DataFrame) -> SharedPlan:
+def fitting(plan: SharedPlan, events: DataFrame) -> SharedPlan:
     """Plan anew where the events' own columns do not allow what was planned without knowing them."""
     columns = [name.lower() for name in events.columns]
     flag = FLAG
@@ -186,11 +185,9 @@ def _labels(plan: SharedPlan, events: DataFrame) -> dict[str, list[str]]:
     """Ask Spark, once for all queries, what it calls their keys and aggregates."""
     keys = [text for query in plan.queries for text in query.keys]
     aggregates = [text for query in plan.queries for text in query.aggregates]
-    try:
+    with spark_says("Spark cannot read the queries"):
         key_names = iter(events.select(*(F.expr(text) for text in keys)).schema.names if keys else ())
         value_names = iter(events.agg(*(F.expr(text) for text in aggregates)).schema.names)
-    except AnalysisException as mistake:
-        raise QueryError(f"Spark cannot read the queries: {first_sentence(mistake)}") from None
     return {
         query.name: [
             *(next(key_names) for _ in query.keys),
@@ -201,13 +198,13 @@ def _labels(plan: SharedPlan, events: DataFrame) -> dict[str, list[str]]:
     }
 
 
-def _flagged(group: Group, events: DataFrame) -> DataFrame:
-    """Say of each event once which queries' conditions it meets, instead of once for each of their states."""
-    flags = {name: F.expr(f"coalesce({condition}, false)") for name, condition in group.workload.flags.items()}
-    try:
-        return events.withColumns(flags) if flags else events
-    except AnalysisException as mistake:
-        raise QueryError(f"Spark cannot read a condition: {first_sentence(mistake)}") from None
+def flagged(group: Group, events: DataFrame) -> DataFrame:
+    """Say of each event once which queries' conditions it meets, and compute keys that only their own events have."""
+    workload = group.workload
+    flags = {name: f"coalesce({in_order(sql)}, false)" for name, sql in workload.flags.items()}
+    columns = {name: F.expr(sql) for name, sql in {**flags, **workload.guarded}.items()}
+    with spark_says("Spark cannot read a condition"):
+        return events.withColumns(columns) if columns else events
 
 
 def _own(member: Member, rows: DataFrame, labels: list[str]) -> DataFrame:

@@ -10,6 +10,8 @@ from pyspark.sql import functions as F
 from factor_windows.expressions import quoted
 from factor_windows.query import Query
 
+WINDOW = "__fw_window"
+
 
 def naive(query: Query, events: DataFrame) -> DataFrame:
     """Compute a query window by window."""
@@ -25,12 +27,12 @@ def _window(query: Query, events: DataFrame, number: int) -> DataFrame:
     names = [aggregate.name for aggregate in query.parsed_aggregates]
     grouped = events.groupBy(
         *(F.expr(key.sql).alias(key.name) for key in query.parsed_keys),
-        F.window(F.expr(query.time), *lengths).alias("w"),
+        F.window(F.expr(query.time), *lengths).alias(WINDOW),
     ).agg(*(F.expr(a.sql).alias(a.name) for a in query.parsed_aggregates))
     return grouped.select(
         *(F.col(quoted(key)) for key in keys),
         F.lit(window.name).alias("window_id"),
-        F.col("w.start").alias("window_start"),
-        F.col("w.end").alias("window_end"),
+        F.col(f"{WINDOW}.start").alias("window_start"),
+        F.col(f"{WINDOW}.end").alias("window_end"),
         *(F.col(quoted(name)) for name in names),
     )

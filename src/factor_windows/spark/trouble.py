@@ -3,11 +3,48 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.logger import PySparkLogger
+from pyspark.sql import DataFrame
+
+from factor_windows.errors import OptionError, QueryError
 
 MOST = 400
 """How long a sentence may be."""
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+"""Where PySpark writes kilobytes of JSON, with a stack trace, for every error in a query."""
+
+
+@contextmanager
+def spark_says(what: str) -> Iterator[None]:
+    """Turn what Spark says about a query into one sentence that begins with `what`, and nothing else."""
+    with without_json():
+        try:
+            yield
+        except AnalysisException as mistake:
+            raise QueryError(f"{what}: {first_sentence(mistake)}") from None
+
+
+@contextmanager
+def without_json() -> Iterator[None]:
+    """Keep PySpark from logging errors that are reported in other words."""
+    before = {logger: logger.disabled for logger in map(PySparkLogger.getLogger, _LOGGERS)}
+    for logger in before:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in before.items():
+            logger.disabled = disabled
+
+
+def check_events(events: object) -> None:
+    """Refuse what is no DataFrame, in words."""
+    if not isinstance(events, DataFrame):
+        raise OptionError(f"events {events!r} is not a PySpark DataFrame; give one, such as spark.table('events')")
 
 
 def is_of_spark(trouble: BaseException) -> bool:
