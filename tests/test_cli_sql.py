@@ -136,3 +136,20 @@ def test_a_mistake_is_one_sentence(query, arguments, problem):
     assert done.stderr.startswith("error: ")
     assert problem in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_run_says_what_is_wrong_with_a_query_in_one_line(query, readings, tmp_path, inside):
+    wrong = tmp_path / "wrong.sql"
+    wrong.write_text(QUERY.replace("MIN(T)", "MIN(Tee)"))
+    code, out, err = inside("run", wrong, "--input", readings, "--output", tmp_path / "out.parquet")
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1].startswith("error: Spark cannot read the query: [UNRESOLVED_COLUMN")
+    assert "stacktrace" not in err
+    nowhere = tmp_path / "nowhere.sql"
+    nowhere.write_text(QUERY.replace("Input", "Nowhere"))
+    code, out, err = inside("run", nowhere, "--output", tmp_path / "out.parquet")
+    assert (code, out) == (2, "")
+    assert err.splitlines() == [
+        "error: Spark cannot run the query: there is no table or view `Nowhere`; name a file for it with "
+        "--input Nowhere=readings.parquet, or register a view of that name"
+    ]

@@ -59,7 +59,11 @@ def sentence(trouble: BaseException) -> str:
 
 
 def first_sentence(mistake: PySparkException) -> str:
-    """Return what Spark says is wrong with a query, without its plan."""
+    """Return what Spark says is wrong with a query, without its plan; of a table that is not there, what to do."""
+    if mistake.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
+        name = (mistake.getMessageParameters() or {}).get("relationName", "")
+        given = f"--input {name.replace('`', '')}=readings.parquet"
+        return f"there is no table or view {name}; name a file for it with {given}, or register a view of that name"
     return _plain(mistake.getMessage() or str(mistake))
 
 
