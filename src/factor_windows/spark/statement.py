@@ -5,30 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from factor_windows.errors import QueryError, SqlError
 from factor_windows.plan import Plan
 from factor_windows.query import Query
+from factor_windows.search import optimize
 from factor_windows.spark import many
 from factor_windows.spark.chain import finished
 from factor_windows.spark.naive import naive
 from factor_windows.spark.trouble import first_sentence
+from factor_windows.sql.emit import emit_statement
+from factor_windows.sql.names import Tables
 from factor_windows.sql.parse import read
 from factor_windows.sql.script import Script, planned
-from factor_windows.sql.statement import Statement
+from factor_windows.sql.statement import Statement, renamed
+
+
+def tables_of(spark: SparkSession) -> Tables:
+    """Say what a session knows about tables; Spark analyzes what it is asked for, and runs nothing."""
+
+    def columns(select: str) -> list[str] | None:
+        try:
+            return spark.sql(select).columns
+        except (AnalysisException, ParseException):
+            return None
+
+    return Tables(columns, str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true")
 
 
 def sql(spark: SparkSession, text: str, *, dialect: str | None = None, time: str | None = None) -> DataFrame:
-    """Run one statement, with tables looked up in the session."""
-    statements = read(text, dialect=dialect, time=time)
+    """Run one statement, with tables looked up in the session; what is around its query is done as Spark does it."""
+    statements = read(text, dialect=dialect, time=time, tables=tables_of(spark))
     if len(statements) > 1:
         raise SqlError(
             f"the text has {len(statements)} statements; run them one at a time, or with "
             "fw.optimize(fw.parse(text)).run(events)"
         )
-    return run(spark, planned(statements))[0]
+    [result] = run(spark, planned(statements))
+    return _commanded(spark, statements[0], result) if statements[0].command else result
 
 
 def run(spark: SparkSession, script: Script) -> list[DataFrame]:
@@ -65,6 +81,18 @@ def _outside(spark: SparkSession, statement: Statement, results: Iterable[DataFr
     """Do what a statement does with the results of its queries."""
     named: dict[str, Any] = {f"result{number}": result for number, result in enumerate(results)}
     return spark.sql(statement.outer, **named) if statement.outer else named["result0"]
+
+
+def _commanded(spark: SparkSession, statement: Statement, result: DataFrame) -> DataFrame:
+    """Do what a statement commands, such as INSERT: a view gets the text of a plan, all else gets its rows."""
+    command = statement.command
+    try:
+        if command.split("AS {query}")[0].split(" VIEW ")[0] != command.split("AS {query}")[0]:
+            plans = [optimize(query) for query in statement.queries]
+            return spark.sql(emit_statement(statement, plans, dialect="spark"))
+        return spark.sql(renamed(command, {"query": "SELECT * FROM {result}"}), result=result)
+    except AnalysisException as mistake:
+        raise _mistake(mistake) from None
 
 
 def _mistake(mistake: AnalysisException) -> QueryError:
