@@ -1,7 +1,8 @@
 """Comparing what this library makes of SQL with what Spark makes of the same text."""
 
-import factor_windows as fw
 from comparing import equal
+
+import factor_windows as fw
 
 
 def register(spark, rows, schema):

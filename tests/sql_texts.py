@@ -14,7 +14,7 @@ ALIASES = [
     f"SELECT upper(k) AS k, max(v) AS m FROM r GROUP BY k, {W}",
     f"SELECT site AS k, k AS site, max(v) AS v FROM r GROUP BY k, site, {W}",
     f"SELECT lower(k) AS low, max(v) AS m FROM r GROUP BY low, {W}",
-    f"SELECT lower(k) AS low, window(ts, '1 minute') AS w, max(v) AS m FROM r GROUP BY low, w",
+    "SELECT lower(k) AS low, window(ts, '1 minute') AS w, max(v) AS m FROM r GROUP BY low, w",
     f"SELECT n % 2 AS n, max(v) AS m FROM r GROUP BY n, {W}",
     f"SELECT ok AS v, max(v) AS m FROM r GROUP BY ok, {W}",
     f"SELECT r.k, x.n FROM (SELECT k, max(n) AS n FROM r GROUP BY k, {W}) x JOIN d r ON r.k = x.k",
@@ -32,7 +32,7 @@ ALIASES = [
     f"SELECT max(v) AS n, n + 1 AS m FROM r GROUP BY k, n, {W}",
     f"SELECT upper(k) AS site, site || 'x' AS m, max(v) FROM r GROUP BY k, site, {W}",
     f"SELECT upper(k) AS q, q || 'x' AS m, max(v) FROM r GROUP BY q, {W}",
-    f"SELECT window(ts, '1 minute') AS w, w.start, w.end AS e, max(v) AS m FROM r GROUP BY w",
+    "SELECT window(ts, '1 minute') AS w, w.start, w.end AS e, max(v) AS m FROM r GROUP BY w",
     f"SELECT window.start AS s, s + INTERVAL 1 HOUR AS later, max(v) AS m FROM r GROUP BY {W}",
 ]
 FIELDS = [
@@ -51,7 +51,7 @@ NAMES = [
     f"SELECT window.start + INTERVAL 1 HOUR, window.end - window.start, +max(n) FROM r GROUP BY {W}",
     f"SELECT NOT bool_or(ok), max(n) IS NULL, CASE WHEN max(n) > 1 THEN 'a' ELSE 'b' END, k || 'x' FROM r "
     f"GROUP BY k, {W}",
-    f"SELECT max(n)::string, CAST(max(v) AS INT), 'a', 1.5, date'2020-01-01', NULL, true FROM r GROUP BY {W}",
+    f"SELECT max(n)::string, CAST(max(v) AS INT), 'a', 1.5, NULL, true FROM r GROUP BY {W}",
     f"SELECT max(v) + 1, (max(v) - min(v)) / 2, max(n) % 3, max(n) & 1, count(DISTINCT n) FROM r GROUP BY {W}",
     f"SELECT k, k, max(v) FROM r GROUP BY k, {W}",
     f"SELECT k, K, max(v) AS k FROM r GROUP BY k, {W}",
@@ -67,7 +67,7 @@ GROUPS = [
     f"SELECT k, window.start FROM r GROUP BY k, {W}",
     f"SELECT DISTINCT k FROM r GROUP BY k, {W}",
     f"SELECT k, max(v) FROM r GROUP BY k, {W}, k",
-    f"SELECT upper(K) AS big, max(V) FROM R GROUP BY UPPER(k), Window(TS, '1 minute')",
+    "SELECT upper(K) AS big, max(V) FROM R GROUP BY UPPER(k), Window(TS, '1 minute')",
 ]
 SETS = [
     f"SELECT round(dec, 1), abs(dec), dec, k, max(v) FROM r GROUP BY ROLLUP(dec, k), {W}",
@@ -96,7 +96,9 @@ AFTERWARDS = [
     f"SELECT upper(k) AS k, max(v) AS n FROM r GROUP BY k, {W} ORDER BY k, n, window.end DESC LIMIT 7",
     f"SELECT lower(k) AS k, max(v) AS v, window.start AS s FROM r GROUP BY 1, {W} ORDER BY 1, 2 DESC, 3",
     f"SELECT k, max(v) AS m FROM r GROUP BY k, {W} ORDER BY sum(n) DESC, r.k, window.start LIMIT 5",
-    f"SELECT * FROM (SELECT k, max(v) AS m FROM r GROUP BY k, {W} ORDER BY m DESC, k, window.start LIMIT 4) WHERE m > 0",
+    f"SELECT * FROM (SELECT k, max(v) AS m FROM r GROUP BY k, {W} ORDER BY m DESC, k, window.start LIMIT 4) "
+    "WHERE m > 0",
+    f"SELECT * FROM (SELECT k, site, max(n) AS m FROM r GROUP BY k, site, {W}) PIVOT (max(m) FOR site IN ('s', 'i'))",
     f"SELECT k, max(v) AS m, window.start AS s FROM r GROUP BY k, {W} ORDER BY ALL LIMIT 3 OFFSET 2",
 ]
 SOURCES = [
@@ -108,27 +110,30 @@ SOURCES = [
     f"SELECT d.label, r.k, max(v), count(*) AS c FROM r JOIN d ON r.k = d.k GROUP BY d.label, r.k, {W}",
     f"SELECT d.label, max(v) AS v FROM r LEFT JOIN d USING (k) GROUP BY d.label, {W} HAVING v > 1 ORDER BY label, v",
     f"SELECT a.k, max(v) FROM r a, d b WHERE a.k = b.k AND b.label <> 'z' GROUP BY a.k, {W}",
-    "SELECT k, max(v) FROM VALUES (timestamp'2024-01-01', 1, 2), (timestamp'2024-01-01 00:00:30', 1, 3) AS t(ts, k, v) "
+    "SELECT k, max(v) FROM VALUES (timestamp'2024-01-01', 1, 2), (timestamp'2024-01-01 00:00:30', 1, 3) "
+    "AS t(ts, k, v) "
     f"GROUP BY k, {W}",
-    f"SELECT id % 2 AS odd, count(*) AS c FROM range(9) GROUP BY odd, window(timestamp_seconds(id * 30), '1 minute')",
+    "SELECT id % 2 AS odd, count(*) AS c FROM range(9) GROUP BY odd, window(timestamp_seconds(id * 30), '1 minute')",
     f"SELECT t.a, max(c) FROM r AS t(ts, a, b, c, e, f, g, h) GROUP BY t.a, {W}",
     f"SELECT k, max(v) FROM r WHERE k IN (SELECT k FROM d) GROUP BY k, {W}",
-    f"SELECT u.k, max(v) FROM (SELECT * FROM r WHERE n > 1 UNION ALL SELECT * FROM r WHERE n < 1) AS u GROUP BY u.k, {W}",
-    f"WITH good AS (SELECT *, n AS again FROM r WHERE ok), w AS (SELECT again, max(v) AS m FROM good GROUP BY again, {W}) "
+    "SELECT u.k, max(v) FROM (SELECT * FROM r WHERE n > 1 UNION ALL SELECT * FROM r WHERE n < 1) AS u "
+    f"GROUP BY u.k, {W}",
+    "WITH good AS (SELECT *, n AS again FROM r WHERE ok), "
+    f"w AS (SELECT again, max(v) AS m FROM good GROUP BY again, {W}) "
     f"SELECT again, count(*) AS c, sum(m) FROM w GROUP BY again",
-    f"WITH a(t, b) AS (SELECT ts, k FROM r) SELECT b, count(*) FROM a GROUP BY b, window(t, '1 minute')",
+    "WITH a(t, b) AS (SELECT ts, k FROM r) SELECT b, count(*) FROM a GROUP BY b, window(t, '1 minute')",
 ]
 UNIONS = [
     f"SELECT 'a' AS w, k, count(*) AS c FROM r GROUP BY k, {W} UNION ALL SELECT 'b', k, sum(n) FROM r GROUP BY k, {H}",
     f"SELECT k, max(v) AS m FROM r WHERE ok GROUP BY k, {W} UNION ALL SELECT k, min(v) FROM r GROUP BY k, {HOP} "
     f"ORDER BY k, m LIMIT 9",
-    f"SELECT k, count(*) FROM r GROUP BY k, {W} UNION SELECT k, count(*) FROM r GROUP BY k, {H}",
+    f"SELECT k, max(n) FROM r GROUP BY k, {W} UNION SELECT k, min(n) FROM r GROUP BY k, {H}",
     f"SELECT k, max(n) AS m FROM r GROUP BY k, {W} UNION ALL SELECT site, max(n) FROM r GROUP BY site, {H}",
     f"(SELECT k, max(v) AS m FROM r GROUP BY k, {W} ORDER BY m DESC, k, window.start LIMIT 2) UNION ALL "
     f"SELECT k, max(v) FROM r GROUP BY k, {H}",
     f"SELECT k, max(n) FROM r GROUP BY k, {W} EXCEPT SELECT k, max(n) FROM r GROUP BY k, {H}",
-    f"SELECT DISTINCT k, max(n) FROM r GROUP BY k, {W} UNION ALL SELECT k, row_number() OVER (ORDER BY k, window.start) "
-    f"FROM r GROUP BY k, {H}",
+    f"SELECT DISTINCT k, max(n) FROM r GROUP BY k, {W} UNION ALL "
+    f"SELECT k, row_number() OVER (ORDER BY k, window.start) FROM r GROUP BY k, {H}",
     f"SELECT site AS k, max(n) AS n FROM r GROUP BY site, {W} INTERSECT SELECT k, n FROM r",
 ]
 TEXTS = [*ALIASES, *FIELDS, *NAMES, *GROUPS, *SETS, *AFTERWARDS, *SOURCES, *UNIONS]

@@ -15,6 +15,7 @@ from factor_windows.search import optimize
 from factor_windows.spark import many
 from factor_windows.spark.chain import finished
 from factor_windows.spark.naive import naive
+from factor_windows.spark.stream_statement import run_on_stream
 from factor_windows.spark.trouble import first_sentence
 from factor_windows.sql.emit import emit_statement
 from factor_windows.sql.names import Tables
@@ -55,7 +56,10 @@ def run(spark: SparkSession, script: Script) -> list[DataFrame]:
             if isinstance(plan, Plan):
                 computed[plan.query.name] = plan.run(_events(spark, plan.query))
             else:
-                computed |= many.batch(plan, _events(spark, plan.queries[0]))
+                events = _events(spark, plan.queries[0])
+                if events.isStreaming:
+                    return [run_on_stream(script, events)]
+                computed |= many.batch(plan, events)
         return [
             _outside(spark, statement, [computed[query.name] for query in queries])
             for statement, queries in zip(script.statements, script.queries, strict=True)
@@ -84,13 +88,13 @@ def _outside(spark: SparkSession, statement: Statement, results: Iterable[DataFr
 
 
 def _commanded(spark: SparkSession, statement: Statement, result: DataFrame) -> DataFrame:
-    """Do what a statement commands, such as INSERT: a view gets the text of a plan, all else gets its rows."""
-    command = statement.command
+    """Do what a statement commands, such as INSERT."""
     try:
-        if command.split("AS {query}")[0].split(" VIEW ")[0] != command.split("AS {query}")[0]:
+        if statement.is_view:
+            # A view is kept as text, so it gets the text of the plans.
             plans = [optimize(query) for query in statement.queries]
             return spark.sql(emit_statement(statement, plans, dialect="spark"))
-        return spark.sql(renamed(command, {"query": "SELECT * FROM {result}"}), result=result)
+        return spark.sql(renamed(statement.command, {"query": "SELECT * FROM {result}"}), result=result)
     except AnalysisException as mistake:
         raise _mistake(mistake) from None
 

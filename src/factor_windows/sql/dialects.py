@@ -48,6 +48,9 @@ class WindowedSpark(VerbatimSpark):
             return table
 
         def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+            if self._curr and self._next and [self._curr.text.upper(), self._next.text] == ["DATA", "=>"]:
+                self._advance(2)
+                return self.expression(exp.Kwarg(this=exp.var("DATA"), expression=self._parse_lambda(alias=alias)))
             if self._curr and self._curr.token_type == TokenType.TABLE and self._next.token_type != TokenType.L_PAREN:
                 self._advance()
                 table: exp.Expr | None = self._parse_table_parts()

@@ -91,7 +91,9 @@ def _same_keys(branch: Branch, order: dict[exp.Expr, int], names: tuple[str, ...
         return node
 
     having = branch.having.transform(change) if branch.having else None
-    return replace(branch, having=having, columns=tuple((name, tree.transform(change)) for name, tree in branch.columns))
+    return replace(
+        branch, having=having, columns=tuple((name, tree.transform(change)) for name, tree in branch.columns)
+    )
 
 
 def _named_windows(branches: Sequence[Branch]) -> tuple[list[Window], list[list[str]]]:
@@ -117,7 +119,8 @@ def _shown_id(branch: Branch, names: list[str]) -> exp.Expr:
     if all(window.name == name for window, name in zip(branch.windows, names, strict=True)):
         return exp.column(WINDOW_ID)
     pairs = [
-        exp.If(this=exp.Literal.string(name), true=exp.Literal.string(window.name)) for window, name in zip(branch.windows, names, strict=True)
+        exp.If(this=exp.Literal.string(name), true=exp.Literal.string(window.name))
+        for window, name in zip(branch.windows, names, strict=True)
     ]
     return exp.Case(this=exp.column(WINDOW_ID), ifs=pairs)
 

@@ -17,7 +17,7 @@ from factor_windows.expressions import sql_of
 class Tables:
     """What is known about tables: the columns that a SELECT would give, and whether case tells names apart."""
 
-    columns: Callable[[str], Sequence[str] | None] = lambda select: None
+    columns: Callable[[str], Sequence[str] | None] = lambda _: None
     """Lists the columns of a SELECT in Spark SQL; `None` if they are not known."""
     case_sensitive: bool = False
 

@@ -12,7 +12,7 @@ from factor_windows.query import Query
 from factor_windows.sql.dialects import DIALECTS, recognized
 from factor_windows.sql.names import UNKNOWN, Tables
 from factor_windows.sql.reading import Reading
-from factor_windows.sql.statement import Statement
+from factor_windows.sql.statement import Statement, is_union_of_all
 
 DEEPEST = 150
 """How deeply parentheses may nest."""
@@ -32,8 +32,7 @@ def parse(text: str, *, dialect: str | None = None, time: str | None = None) -> 
             outer = statement.outer_of_one if statement.outer else query.outer
             queries.append(replace(query, outer=outer, name=statement.into.replace("`", "")))
         else:
-            united = " UNION ALL ".join(f"SELECT * FROM {{result{n}}}" for n in range(len(statement.queries)))
-            if statement.outer != united:
+            if not is_union_of_all(statement):
                 raise SqlError(
                     f"the statement is {len(statement.queries)} queries and more around them; run it with fw.sql, "
                     "or give the queries one at a time"

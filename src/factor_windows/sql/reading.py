@@ -33,6 +33,7 @@ class Reading:
 
     def statement(self, tree: exp.Expr) -> Statement:
         """Read one statement."""
+        is_view = isinstance(tree, exp.Create) and tree.args["kind"] == "VIEW"
         into, command, tree = _command(tree, self.mark)
         for target in list(tree.find_all(exp.Into)):
             if into and into != sql_of(target.this):
@@ -61,9 +62,8 @@ class Reading:
             queries += [_checked(group, top) for group in groups]
             tree = self._replaced(tree, top, list(numbers))
         outer = self._template(tree, len(queries))
-        return Statement(
-            tuple(queries), "" if outer == "SELECT * FROM {result0}" else outer, into, tuple(notes), command
-        )
+        outer = "" if outer == "SELECT * FROM {result0}" else outer
+        return Statement(tuple(queries), outer, into, tuple(notes), command, is_view)
 
     def _resolved(self, tree: exp.Expr, text: str) -> tuple[exp.Expr, list[str]]:
         """Write out names, and cut in two what does more than aggregate; return what was assumed too."""
@@ -223,7 +223,9 @@ def _all_windowed(tree: exp.Expr) -> bool:
         return windows_in(tree)
     if isinstance(tree, exp.Union):
         return _all_windowed(tree.this) and _all_windowed(tree.expression)
-    return isinstance(tree, exp.Subquery) and not tree.alias and _all_windowed(tree.this)
+    # In FROM a sub-query stays where it is, with its name, PIVOT and the like; elsewhere it is a part of a union.
+    in_union = not isinstance(tree.parent, exp.From | exp.Join)
+    return isinstance(tree, exp.Subquery) and not tree.alias and in_union and _all_windowed(tree.this)
 
 
 def _selects(tree: exp.Expr) -> Iterator[exp.Select]:

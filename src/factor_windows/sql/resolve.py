@@ -43,8 +43,8 @@ def resolve(select: exp.Select, tables: Tables, *, text: str = "", names: bool =
     resolver = _Resolver(select, tables)
     if not resolver.has_windows():
         return False
-    resolver.name_columns(text, ask=names)
     resolver.take_off_tables()
+    resolver.name_columns(text, ask=names)
     resolver.write_out_groups()
     resolver.write_out_aliases()
     select.meta[ASSUMED] = tuple(dict.fromkeys(resolver.assumed))
@@ -127,11 +127,9 @@ class _Resolver:
         select = self.select
         shown: list[exp.Expr] = []
         for column in select.expressions:
-            if isinstance(column, exp.Column) and isinstance(column.this, exp.Star):
-                if sql_of(column).lower().replace("`", "") == "window.*":
-                    shown += [exp.column(end, "window") for end in ("start", "end")]
-                    continue
-            shown.append(column)
+            whole = column.table if isinstance(column, exp.Column) and isinstance(column.this, exp.Star) else ""
+            ends = ("start", "end") if whole.lower() == "window" else ()
+            shown += [exp.column(end, "window") for end in ends] or [column]
         expanded = len(shown) != len(select.expressions)
         select.set("expressions", shown)
         plain = (exp.Alias, exp.Column, exp.Star)
@@ -218,11 +216,11 @@ class _Resolver:
             if condition is not None:
                 condition.set("this", self._substituted(condition.this, aliases))
 
-    def _substituted(
-        self, tree: exp.Expr, aliases: list[tuple[str, exp.Expr]], *, lateral: bool = False
-    ) -> exp.Expr:
+    def _substituted(self, tree: exp.Expr, aliases: list[tuple[str, exp.Expr]], *, lateral: bool = False) -> exp.Expr:
         group = self.select.args.get("group")
-        keys = Among(self.tables, [leaf for element in (group.expressions if group else ()) for leaf in leaves(element)])
+        keys = Among(
+            self.tables, [leaf for element in (group.expressions if group else ()) for leaf in leaves(element)]
+        )
 
         def change(node: exp.Expr) -> exp.Expr:
             if is_call(node) or isinstance(node, exp.Query) or keys.find(node) is not None:

@@ -47,11 +47,11 @@ def orders_by_shown(ordered: exp.Expr, select: exp.Select, tables: Tables) -> bo
     order = ordered.args.get("order")
     for item in order.expressions if order else ():
         key = item.this if isinstance(item, exp.Ordered) else item
+        plain = key.name if isinstance(key, exp.Column) and not key.table else ""
+        if plain.lower() == "all" or any(tables.same(plain, column.alias_or_name) for column in shown):
+            continue
         if isinstance(key, exp.Literal) and key.is_int:
             continue
-        if isinstance(key, exp.Column) and not key.table:
-            if key.name.lower() == "all" or any(tables.same(key.name, column.alias_or_name) for column in shown):
-                continue
         place = among.find(key)
         if place is None:
             return False

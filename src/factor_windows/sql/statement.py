@@ -22,11 +22,19 @@ class Statement:
     """Why there is more than one query, and what was assumed."""
     command: str = ""
     """What is done with the result, such as INSERT INTO t {query}; empty for a plain query."""
+    is_view: bool = False
+    """Whether the command makes a view."""
 
     @property
     def outer_of_one(self) -> str:
         """Return the outer part as a query has it that is the only one."""
         return renamed(self.outer, {"result0": "{result}"})
+
+
+def is_union_of_all(statement: Statement) -> bool:
+    """Say whether a statement does nothing with its queries' results but to put them together."""
+    united = " UNION ALL ".join(f"SELECT * FROM {{result{n}}}" for n in range(len(statement.queries)))
+    return statement.outer == united
 
 
 def braced(text: str) -> str:
