@@ -91,6 +91,8 @@ AFTERWARDS = [
     f"GROUP BY k, {W}",
     f"SELECT k, lag(max(v)) OVER (PARTITION BY k ORDER BY window.start) AS last, max(v) - avg(max(v)) OVER () AS off "
     f"FROM r GROUP BY k, {W} HAVING count(*) > 0",
+    f"SELECT k, sum(max(v)) OVER w AS t FROM r GROUP BY k, {W} WINDOW w AS (PARTITION BY k ORDER BY window.start)",
+    f"SELECT k, max(v) AS m, (SELECT max(label) FROM d) AS top FROM r GROUP BY k, {W} HAVING m > (SELECT 1)",
     f"SELECT k, max(v) FROM r GROUP BY k, {W} ORDER BY window.start, max(n), k",
     f"SELECT k, max(v) AS m FROM r GROUP BY k, {W} ORDER BY m + 1, k, window.start",
     f"SELECT upper(k) AS k, max(v) AS n FROM r GROUP BY k, {W} ORDER BY k, n, window.end DESC LIMIT 7",

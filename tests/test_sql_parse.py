@@ -253,7 +253,7 @@ BAD = {
         "SELECT max(v) AS m FROM r GROUP BY window(ts, '1 hour') ORDER BY k",
         "'k' is neither",
     ),
-    "a sub-query in the list": ("SELECT (SELECT 1), max(v) FROM r GROUP BY window(ts, '1 hour')", "sub-query"),
+    "a place that is none": ("SELECT k, max(v) FROM r GROUP BY k, 9, window(ts, '1 hour')", "9 is no place"),
     "GROUPING SETS without the window": (
         "SELECT k, max(v) FROM r GROUP BY GROUPING SETS ((k, window(ts, '1 hour')), (k))",
         "a set of keys has no window",

@@ -220,8 +220,6 @@ class _Reader:
                 star.parent and call_name(star.parent) for star in column.find_all(exp.Star)
             ):
                 raise trouble(column, "SELECT * does not fit a window aggregate; list the columns")
-            if column.find(exp.Query) is not None:
-                raise trouble(column, "a sub-query in the SELECT list is not supported; write it around the query")
 
     def _rewritten(self, tree: exp.Expr, keys: list[exp.Expr]) -> exp.Expr:
         """Put columns of the computed result in place of keys and of the window's own; aggregates stay as they are."""

@@ -57,6 +57,15 @@ class WindowedSpark(VerbatimSpark):
                 return table
             return super()._parse_lambda(alias=alias)
 
+        def _parse_query_modifiers(self, this: Any) -> Any:
+            this = super()._parse_query_modifiers(this)
+            # WINDOW is a plain word here, so that a function and a column can be called so.
+            if isinstance(this, exp.Select) and self._curr and self._curr.text.upper() == "WINDOW":
+                self._advance()
+                this.set("windows", self._parse_csv(self._parse_named_window))
+                this = super()._parse_query_modifiers(this)
+            return this
+
         def _at_timestamp_by(self) -> bool:
             return bool(
                 self._curr and self._next and [self._curr.text.upper(), self._next.text.upper()] == ["TIMESTAMP", "BY"]

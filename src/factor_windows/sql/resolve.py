@@ -25,6 +25,7 @@ from factor_windows.sql.names import (
     unaliased,
     unqualified,
 )
+from factor_windows.sql.trouble import trouble
 from factor_windows.sql.windows import TABLE_CALLS, WINDOW_CALLS, call_name
 
 SEVERAL_SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
@@ -270,9 +271,11 @@ def _is_sparks_own(select: exp.Select) -> bool:
 
 def _ordinal(item: exp.Expr, shown: list[exp.Expr]) -> exp.Expr | None:
     """Return the entry of the SELECT list that a number in GROUP BY is the place of."""
-    if isinstance(item, exp.Literal) and item.is_int and 1 <= int(item.this) <= len(shown):
-        return unaliased(shown[int(item.this) - 1])
-    return None
+    if not isinstance(item, exp.Literal) or not item.is_int:
+        return None
+    if not 1 <= int(item.this) <= len(shown):
+        raise trouble(item, f"GROUP BY {item.this} is no place in the SELECT list, which has {len(shown)} columns")
+    return unaliased(shown[int(item.this) - 1])
 
 
 def _window_of(item: exp.Expr) -> exp.Expr | None:

@@ -30,7 +30,7 @@ _INSIDE = ("from_", "joins", "laterals", "where", "group", "having")
 
 def does_more(select: exp.Select, tables: Tables, *, outermost: bool) -> bool:
     """Say whether a SELECT does more than group, aggregate and show what came of it."""
-    if any(select.args.get(part) for part in _ALWAYS_AFTER) or any(e.find(exp.Window) for e in select.expressions):
+    if any(select.args.get(part) for part in _ALWAYS_AFTER) or _asks_more(select):
         return True
     names = [column.alias_or_name.lower() for column in select.expressions]
     if len(set(names)) < len(names):
@@ -38,6 +38,12 @@ def does_more(select: exp.Select, tables: Tables, *, outermost: bool) -> bool:
     if not outermost:
         return any(select.args.get(part) for part in _AT_THE_END)
     return not orders_by_shown(select, select, tables)
+
+
+def _asks_more(select: exp.Select) -> bool:
+    """Say whether the SELECT list or HAVING has OVER or a sub-query, which go over the result."""
+    having = select.args.get("having")
+    return any(part.find(exp.Window, exp.Query) for part in (*select.expressions, *([having] if having else [])))
 
 
 def orders_by_shown(ordered: exp.Expr, select: exp.Select, tables: Tables) -> bool:
@@ -92,8 +98,13 @@ class _Cut:
             value = self.select.args.get(part)
             if value:
                 several = isinstance(value, list)
-                moved = [self._moved(each, ordered=True) for each in (value if several else [value])]
+                ordered = part not in ("qualify", "windows")
+                moved = [self._moved(each, ordered=ordered) for each in (value if several else [value])]
                 outer.set(part, moved if several else moved[0])
+        having = self.select.args.get("having")
+        if having is not None and having.find(exp.Query):
+            outer.set("where", exp.Where(this=self._moved(having.this)))
+            self.select.set("having", None)
         held = [exp.alias_(tree.copy(), name) for name, tree in self.held.values()]
         inner = exp.Select(expressions=held or [exp.alias_(exp.Literal.number(1), f"{self.prefix}0")])
         inner.meta.update(self.select.meta)
@@ -117,6 +128,8 @@ class _Cut:
         def change(node: exp.Expr) -> exp.Expr:
             if id(node) in own:
                 return node
+            if isinstance(node, exp.Query):
+                return node.copy()
             plain = ordered and isinstance(node, exp.Column) and not node.table
             if plain and any(self.tables.same(node.name, each.alias_or_name) for each in self.select.expressions):
                 return node
