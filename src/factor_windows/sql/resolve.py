@@ -150,7 +150,7 @@ class _Resolver:
         for column in list(self.select.find_all(exp.Column)) if qualifiers else ():
             if column.table and column.find_ancestor(exp.Query, exp.Order) is self.select:
                 bare = unqualified(column, qualifiers, self.tables)
-                if bare is not column:
+                if bare != column:
                     column.replace(bare)
 
     def write_out_groups(self) -> None:
