@@ -147,11 +147,11 @@ SCHEMA = (
 
 
 def rows(count=40):
-    """Make the events of `r`: every 20 seconds one, with nulls among the keys."""
+    """Make the events of `r`: every 10 seconds one, with nulls among the keys."""
     begin = datetime.datetime(2024, 1, 1)
     return [
         (
-            begin + datetime.timedelta(seconds=20 * i),
+            begin + datetime.timedelta(seconds=10 * i),
             ("a", "b", None)[i % 3],
             "site"[i % 4],
             float(i % 7) - 2,
