@@ -153,3 +153,30 @@ def test_run_says_what_is_wrong_with_a_query_in_one_line(query, readings, tmp_pa
         "error: Spark cannot run the query: there is no table or view `Nowhere`; name a file for it with "
         "--input Nowhere=readings.parquet, or register a view of that name"
     ]
+
+
+def test_rewrite_keeps_what_stands_around_a_query(tmp_path, inside):
+    select = "SELECT k, max(v) AS m FROM r GROUP BY k, window(ts, '1 hour')"
+    for command in ("CREATE OR REPLACE TEMPORARY VIEW out AS ", "INSERT INTO out (a, b) "):
+        path = tmp_path / "q.sql"
+        path.write_text(command + select)
+        code, out, err = inside("rewrite", path)
+        assert code == 0, err
+        assert out.startswith(command + "WITH\n")
+
+
+def test_run_knows_the_columns_of_its_inputs(tmp_path, inside):
+    with duckdb.connect() as db:
+        db.execute(
+            "COPY (SELECT 'a' AS k, 's' || (i % 3) AS site, TIMESTAMP '2024-01-01' + INTERVAL (i) SECOND AS ts "
+            f"FROM range(6) t(i)) TO '{tmp_path}/in.parquet'"
+        )
+    path = tmp_path / "q.sql"
+    path.write_text(
+        "CREATE TABLE out AS SELECT upper(k) AS site, count(*) AS n FROM r GROUP BY k, site, window(ts, '1 minute')"
+    )
+    place = tmp_path / "out.csv"
+    code, _, err = inside("run", path, "--input", f"r={tmp_path}/in.parquet", "--output", place, "--verify", "--json")
+    assert (code, "verified: all 3 rows" in err) == (0, True), err
+    with duckdb.connect() as db:
+        assert db.execute(f"SELECT site, n FROM read_csv('{place}/*.csv')").fetchall() == [("A", 2)] * 3

@@ -251,7 +251,8 @@ def run(
     from factor_windows.spark.trouble import without_json
     from factor_windows.sql.script import planned
 
-    statements = _statements(query, dialect=dialect, time=time)
+    text = _text(query)
+    statements = read(text, dialect=dialect, time=time)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     places = [text.partition("=") for text in input or []]
     for name, equals, place in places:
@@ -275,6 +276,7 @@ def run(
             verify=verify,
             overwrite=overwrite,
             console=console,
+            again=lambda tables: planned(read(text, dialect=dialect, time=time, tables=tables)),
         )
     if html is not None and drawn is not None:
         _write(html, drawn.to_html(measured=ran.seconds))
@@ -330,13 +332,17 @@ def calibrate(
 
 def _statements(path: Path, *, dialect: str | None, time: str | None) -> tuple[Statement, ...]:
     """Read the statements of a file."""
+    return read(_text(path), dialect=dialect, time=time)
+
+
+def _text(path: Path) -> str:
+    """Read a file, or what is piped in."""
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except OSError as problem:
         raise OptionError(f"cannot read {str(path)!r}: {problem.strerror}") from None
     except UnicodeDecodeError:
         raise OptionError(f"cannot read {str(path)!r}: it is not text in UTF-8") from None
-    return read(text, dialect=dialect, time=time)
 
 
 def _outputs(output: str, names: Sequence[str]) -> dict[str, str]:

@@ -41,6 +41,8 @@ class Query:
     """What SQL goes on to do with the result, which it calls {result}."""
     name: str = ""
     """What the result is called where several queries share a plan."""
+    absent: Iterable[str] = ()
+    """Names that events may not have as columns: SQL was read on the assumption that they are aliases."""
     window_names: tuple[str, ...] = field(init=False, repr=False)
     """The windows' names in order; a window's name is no part of its identity, but it is of a query's."""
     parsed_time: Expression = field(init=False, repr=False, compare=False)
@@ -52,7 +54,7 @@ class Query:
         def keep(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
-        for part in ("windows", "aggregates", "keys", "output"):
+        for part in ("windows", "aggregates", "keys", "output", "absent"):
             given = getattr(self, part)
             if not isinstance(given, str | Window | Iterable):
                 raise QueryError(f"{part} {given!r} is not a list")

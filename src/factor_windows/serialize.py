@@ -29,7 +29,8 @@ def to_json(plan: Plan) -> str:
     described = {
         "format": FORMAT,
         "query": {name: _plain(getattr(plan.query, name)) for name in _QUERY}
-        | {"windows": [_tiling(window) for window in plan.query.windows]},
+        | {"windows": [_tiling(window) for window in plan.query.windows]}
+        | ({"absent": list(plan.query.absent)} if plan.query.absent else {}),
         "nodes": [
             {
                 "tiling": _tiling(node.window),
@@ -79,7 +80,7 @@ def from_json(text: str) -> Plan:
             for each in found["asked"]
         )
         return Plan.of_tree(
-            Query(windows=windows, **{name: query[name] for name in _QUERY}),
+            Query(windows=windows, absent=query.get("absent", ()), **{name: query[name] for name in _QUERY}),
             tree,
             search=found["search"],
             cost_model=_read_model(found["cost_model"]),

@@ -131,6 +131,7 @@ def merged(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -
         windows=list(dict.fromkeys(node.window for node in asked if isinstance(node.window, Window))),
         aggregates=[f"{text} AS {name}" for text, name in values.items()],
         where=_all_of([*common, *somebody]),
+        absent=dict.fromkeys(name for query in queries for name in query.absent),
     )
     places = {name: place for place, name in enumerate(values.values())}
     wanted = (Asked(node, (label(node),), tuple(places[name] for name in names)) for node, names in asked.items())

@@ -14,6 +14,7 @@ from factor_windows.levels import Level, Physical
 from factor_windows.plan import Plan
 from factor_windows.query import WINDOW_COLUMNS, Query
 from factor_windows.slices import Slices
+from factor_windows.spark.absent import check_absent
 from factor_windows.spark.columns import Types, microseconds, timestamp, types_of
 from factor_windows.spark.fan_out import after_edges, looked_up
 
@@ -34,6 +35,7 @@ class Chain:
     hash table takes text, not bytes, and is slower than its second one where text and time make many groups."""
 
     def __init__(self, plan: Plan, events: DataFrame) -> None:
+        check_absent(plan.query, events)
         prefix = _unused_prefix(events)
         self.types: Types = types_of(plan.query, events, prefix)
         self.plan = plan if self.types.shared else plan.naive()

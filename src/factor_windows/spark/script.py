@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -15,7 +15,8 @@ from factor_windows.cost import share
 from factor_windows.spark.compare import compared
 from factor_windows.spark.files import check_free, register, write
 from factor_windows.spark.progress import shown
-from factor_windows.spark.statement import run, run_naively
+from factor_windows.spark.statement import run, run_naively, tables_of
+from factor_windows.sql.names import Tables
 from factor_windows.sql.script import Script
 
 
@@ -49,10 +50,15 @@ def run_script(
     verify: bool,
     overwrite: bool,
     console: Console,
+    again: Callable[[Tables], Script] | None = None,
 ) -> Ran:
-    """Run a script and write each statement's result to its place."""
+    """Run a script and write each statement's result to its place.
+
+    `again` reads the script anew once its tables are known, which may decide what a name in it means.
+    """
     for name, place in inputs.items():
         register(spark, name, place)
+    script = again(tables_of(spark)) if again is not None else script
     if not overwrite:
         for place in outputs.values():
             check_free(spark, place)

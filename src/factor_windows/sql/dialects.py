@@ -48,11 +48,23 @@ class WindowedSpark(VerbatimSpark):
             return table
 
         def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+            if self._curr and self._next and [self._curr.text.upper(), self._next.text] == ["DATA", "=>"]:
+                self._advance(2)
+                return self.expression(exp.Kwarg(this=exp.var("DATA"), expression=self._parse_lambda(alias=alias)))
             if self._curr and self._curr.token_type == TokenType.TABLE and self._next.token_type != TokenType.L_PAREN:
                 self._advance()
                 table: exp.Expr | None = self._parse_table_parts()
                 return table
             return super()._parse_lambda(alias=alias)
+
+        def _parse_query_modifiers(self, this: Any) -> Any:
+            this = super()._parse_query_modifiers(this)
+            # WINDOW is a plain word here, so that a function and a column can be called so.
+            if isinstance(this, exp.Select) and self._curr and self._curr.text.upper() == "WINDOW":
+                self._advance()
+                this.set("windows", self._parse_csv(self._parse_named_window))
+                this = super()._parse_query_modifiers(this)
+            return this
 
         def _at_timestamp_by(self) -> bool:
             return bool(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from string import Formatter
 
 import sqlglot
 from sqlglot import exp
@@ -31,7 +32,12 @@ def emit(plan: Plan, *, dialect: str) -> str:
 
 
 def emit_statement(statement: Statement, plans: Sequence[Plan], *, dialect: str) -> str:
-    """Write a whole statement: its queries, and what goes on around them."""
+    """Write a whole statement: its queries, what goes on around them, and where the result goes."""
+    text = _emit_query(statement, plans, dialect=dialect)
+    return statement.command.format(query=text) if statement.command else text
+
+
+def _emit_query(statement: Statement, plans: Sequence[Plan], *, dialect: str) -> str:
     if len(plans) == 1:
         return emit(replace(plans[0], query=replace(plans[0].query, outer=statement.outer_of_one)), dialect=dialect)
     if dialect == "flink":
@@ -64,10 +70,8 @@ def _with(steps: list[str], final: exp.Expr, dialect: str) -> str:
 
 def _unbraced(outer: str, name: str) -> str:
     """Put the names of steps in the place of results."""
-    outer = outer.replace("{result}", name)
-    for number in range(outer.count("{result"), -1, -1):
-        outer = outer.replace(f"{{result{number}}}", f"{name}{number}")
-    return outer.replace("{{", "{").replace("}}", "}")
+    fields = {field for _, field, *_ in Formatter().parse(outer) if field}
+    return outer.format(**{field: field.replace("result", name) for field in fields})
 
 
 class _Writer:

@@ -7,27 +7,21 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
-from factor_windows.aggregates import aggregate_inside
-from factor_windows.expressions import name_of, sql_of
+from factor_windows.expressions import name_of
+from factor_windows.sql.names import Tables, unaliased
+from factor_windows.sql.resolve import SEVERAL_SETS, is_call
 from factor_windows.sql.trouble import trouble
+from factor_windows.sql.windows import WINDOW_CALLS, call_name
 
 MOST_SETS = 256
 """How many sets a GROUP BY may have; a CUBE of eight keys has as many."""
-_SEVERAL = (exp.GroupingSets, exp.Rollup, exp.Cube)
 Items = tuple[exp.Expr, ...]
 
 
-def grouped(select: exp.Select) -> Iterator[exp.Expr]:
-    """List all that a SELECT groups by, in any of its sets."""
-    group = select.args.get("group")
-    for element in group.expressions if group else ():
-        yield from (item for items in _sets(element) for item in items)
-
-
-def for_each_set(select: exp.Select) -> list[exp.Select]:
+def for_each_set(select: exp.Select, tables: Tables) -> list[exp.Select]:
     """Write a SELECT once for each set of keys; a key that a set does not have is null there."""
     group = select.args.get("group")
-    if group is None or not group.find(*_SEVERAL):
+    if group is None or not group.find(*SEVERAL_SETS):
         return [select]
     for part in ("grouping_sets", "rollup", "cube"):
         if group.args.get(part):
@@ -38,9 +32,9 @@ def for_each_set(select: exp.Select) -> list[exp.Select]:
         size *= len(sets)
     if size > MOST_SETS:
         raise trouble(group, f"GROUP BY has {size} sets of keys; at most {MOST_SETS} are written out")
-    together = [_once(item for items in parts for item in items) for parts in product(*chosen)]
-    every = _once(item for items in together for item in items)
-    return [_of_set(select, items, every) for items in together]
+    together = [_once((item for items in parts for item in items), tables) for parts in product(*chosen)]
+    every = _once((item for items in together for item in items), tables)
+    return [_OneSet(items, every, tables).written(select) for items in together]
 
 
 def _sets(element: exp.Expr) -> Iterator[Items]:
@@ -69,48 +63,73 @@ def _items(element: exp.Expr) -> Items:
     return (element.unnest(),)
 
 
-def _once(items: Iterator[exp.Expr]) -> Items:
-    return tuple({sql_of(item).lower(): item for item in items}.values())
+def _once(items: Iterator[exp.Expr], tables: Tables) -> Items:
+    return tuple({tables.form(item): item for item in items}.values())
 
 
-def _of_set(select: exp.Select, items: Items, every: Items) -> exp.Select:
-    """Write a SELECT for one set: what others have is null, and grouping() says which those are."""
-    own = {sql_of(item).lower() for item in items}
-    absent = {sql_of(item).lower() for item in every} - own
-    aliases = {column.alias.lower(): sql_of(column.this).lower() for column in select.expressions if column.alias}
-    absent |= {aliases[name] for name in absent if name in aliases}
+class _OneSet:
+    """One set of keys: what others have is null in it, and grouping() says which those are."""
 
-    def change(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Anonymous) and node.name.lower() in ("grouping", "grouping_id"):
-            if not node.expressions:
-                raise trouble(node, "grouping_id() needs its keys here, such as grouping_id(a, b)")
-            bits = "".join("1" if sql_of(key).lower() in absent else "0" for key in node.expressions)
-            kind = "TINYINT" if node.name.lower() == "grouping" else "BIGINT"
-            return exp.cast(exp.Literal.number(int(bits, 2)), kind)
-        if sql_of(node).lower() in absent and not _inside(node, own):
-            return exp.Null()
-        return node
+    def __init__(self, items: Items, every: Items, tables: Tables) -> None:
+        self.items, self.every, self.tables = items, every, tables
+        self.own = {tables.form(item) for item in items}
+        self.absent = {tables.form(item) for item in every} - self.own
+        self.kinds = {type(form) for form in self.absent}
 
-    copied = select.copy()
-    shown = []
-    for column in copied.expressions:
-        name = column.alias or (column.name if isinstance(column, exp.Column | exp.Dot) else name_of(column))
-        inner = column.this if isinstance(column, exp.Alias) else column
-        shown.append(exp.alias_(exp.paren(inner, copy=False).transform(change).this, name, quoted=True))
-    copied.set("expressions", shown)
-    having = copied.args.get("having")
-    if having is not None:
-        copied.set("having", exp.Having(this=having.this.transform(change)))
-    copied.set("group", exp.Group(expressions=[item.copy() for item in items]))
-    return copied
+    def written(self, select: exp.Select) -> exp.Select:
+        """Write a SELECT for this set."""
+        copied = select.copy()
+        shown = []
+        for column in copied.expressions:
+            name = column.alias or (column.name if isinstance(column, exp.Column | exp.Dot) else name_of(column))
+            shown.append(exp.alias_(self._changed(unaliased(column)), name, quoted=True))
+        copied.set("expressions", shown)
+        having = copied.args.get("having")
+        if having is not None:
+            copied.set("having", exp.Having(this=self._changed(having.this)))
+        copied.set("group", exp.Group(expressions=[item.copy() for item in self.items]))
+        return copied
+
+    def _changed(self, tree: exp.Expr) -> exp.Expr:
+        root = exp.Paren(this=tree.copy())
+
+        def change(node: exp.Expr) -> exp.Expr:
+            if call_name(node) in ("grouping", "grouping_id"):
+                return self._grouping(node)
+            if isinstance(node, exp.Column) and not node.table and node.name.lower() == "grouping__id":
+                return self._grouping(exp.Anonymous(this="grouping_id"))
+            if node is root:
+                return node
+            if is_call(node) or self._has(node, self.own):
+                # Within an aggregate and within a key that is there, a key is the event's own.
+                return _Left(this=node.copy())
+            if type(node.unnest()) not in self.kinds or not self._has(node, self.absent):
+                return node
+            return exp.Null() if node.parent is root else _typed_null(node)
+
+        changed = root.transform(change, copy=False)
+        for left in list(changed.find_all(_Left)):
+            left.replace(left.this)
+        found: exp.Expr = changed.this.pop()
+        return found
+
+    def _has(self, node: exp.Expr, forms: set[exp.Expr]) -> bool:
+        return isinstance(node, exp.Condition) and self.tables.form(node) in forms
+
+    def _grouping(self, call: exp.Expr) -> exp.Expr:
+        keys = call.expressions or self.every
+        bits = "".join("1" if self.tables.form(key) in self.absent else "0" for key in keys)
+        kind = "TINYINT" if call_name(call) == "grouping" else "BIGINT"
+        return exp.cast(exp.Literal.number(int(bits, 2)), kind)
 
 
-def _inside(node: exp.Expr, own: set[str]) -> bool:
-    """Say whether a node is a part of an aggregate, its FILTER included, or of a key that is there."""
-    around = node.parent
-    while around is not None and not isinstance(around, exp.Select):
-        call = around.this if isinstance(around, exp.Filter) else around
-        if (isinstance(call, exp.Anonymous) and aggregate_inside(call)) or sql_of(around).lower() in own:
-            return True
-        around = around.parent
-    return False
+class _Left(exp.Paren):
+    """A part of an expression that stays as it is."""
+
+
+def _typed_null(key: exp.Expr) -> exp.Expr:
+    """Return null of a key's own type, which functions around it may go by: the greatest of no values."""
+    if call_name(key) in WINDOW_CALLS:
+        raise trouble(key, "a set of keys has no window; every one of GROUPING SETS needs it")
+    call = exp.Anonymous(this="max", expressions=[key.copy()])
+    return exp.Filter(this=call, expression=exp.Where(this=exp.false()))

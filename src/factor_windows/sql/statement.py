@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from string import Formatter
 
 from factor_windows.query import Query
 
@@ -17,9 +19,34 @@ class Statement:
     into: str = ""
     """Where the user wants the result to go, if the text says it."""
     notes: tuple[str, ...] = ()
-    """Why there is more than one query."""
+    """Why there is more than one query, and what was assumed."""
+    command: str = ""
+    """What is done with the result, such as INSERT INTO t {query}; empty for a plain query."""
+    is_view: bool = False
+    """Whether the command makes a view."""
 
     @property
     def outer_of_one(self) -> str:
         """Return the outer part as a query has it that is the only one."""
-        return self.outer.replace("{result0}", "{result}")
+        return renamed(self.outer, {"result0": "{result}"})
+
+
+def is_union_of_all(statement: Statement) -> bool:
+    """Say whether a statement does nothing with its queries' results but to put them together."""
+    united = " UNION ALL ".join(f"SELECT * FROM {{result{n}}}" for n in range(len(statement.queries)))
+    return statement.outer == united
+
+
+def braced(text: str) -> str:
+    """Write braces so that they are not taken for names of results."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def renamed(template: str, names: Mapping[str, str]) -> str:
+    """Put other text in the place of a template's names; it stays a template, in which other braces are doubled.
+
+    >>> renamed("SELECT '{{result0}}' AS a FROM {result0}", {"result0": "{result}"})
+    "SELECT '{{result0}}' AS a FROM {result}"
+    """
+    parts = Formatter().parse(template)
+    return "".join(braced(text) + ("" if name is None else names.get(name, f"{{{name}}}")) for text, name, *_ in parts)

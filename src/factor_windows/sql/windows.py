@@ -21,7 +21,8 @@ _AZURE_UNITS = {
 }
 UNITS = {spelling: MICROSECONDS[unit] for unit, spellings in _AZURE_UNITS.items() for spelling in spellings}
 _UNSUPPORTED = {"slidingwindow", "sessionwindow", "snapshotwindow", "session_window", "session", "cumulate"}
-WINDOW_CALLS = {"window", "windows", "tumblingwindow", "hoppingwindow", *_UNSUPPORTED}
+_FLINK_LENGTHS = {"tumble": ("size",), "hop": ("slide", "size")}
+WINDOW_CALLS = {"window", "windows", "tumblingwindow", "hoppingwindow", *_FLINK_LENGTHS, *_UNSUPPORTED}
 TABLE_CALLS = {"tumble", "hop", "session", "cumulate"}
 SUPPORTED = "tumbling and hopping windows are: window(), WINDOWS(), TumblingWindow, HoppingWindow, TUMBLE and HOP"
 
@@ -39,6 +40,8 @@ def grouped_windows(call: exp.Anonymous) -> Iterator[Window]:
     try:
         if name == "window":
             yield _spark_window(call, arguments)
+        elif name in _FLINK_LENGTHS:
+            yield _flink_window(call, arguments[1:])
         elif name == "windows":
             for argument in arguments[1:] if arguments and _is_time(arguments[0]) else arguments:
                 yield from _one_of_several(argument)
@@ -50,7 +53,7 @@ def grouped_windows(call: exp.Anonymous) -> Iterator[Window]:
 
 def time_of(call: exp.Anonymous) -> exp.Expr | None:
     """Return the time column that a window call names, if it names one."""
-    if call_name(call) == "window":
+    if call_name(call) in ("window", *_FLINK_LENGTHS):
         return call.expressions[0] if call.expressions else None
     if call_name(call) == "windows" and call.expressions and _is_time(call.expressions[0]):
         first: exp.Expr = call.expressions[0]
@@ -60,25 +63,45 @@ def time_of(call: exp.Anonymous) -> exp.Expr | None:
 
 def table_window(call: exp.Anonymous) -> tuple[exp.Table, exp.Expr, Window]:
     """Read Flink's TUMBLE(TABLE t, DESCRIPTOR(ts), size) and HOP(TABLE t, DESCRIPTOR(ts), slide, size)."""
-    name, arguments = call_name(call), call.expressions
+    name = call_name(call)
     if name in _UNSUPPORTED:
         raise trouble(call, f"{call.name} is not supported; {SUPPORTED}")
-    lengths = {"tumble": 1, "hop": 2}[name]
+    lengths = _FLINK_LENGTHS[name]
+    arguments = _in_order(call, ("data", "timecol", *lengths, "offset"))
     if (
-        len(arguments) not in (2 + lengths, 3 + lengths)
+        len(arguments) not in (2 + len(lengths), 3 + len(lengths))
         or not isinstance(arguments[0], exp.Table)
         or call_name(arguments[1]) != "descriptor"
         or len(arguments[1].expressions) != 1
     ):
-        form = "slide, size" if name == "hop" else "size"
+        form = ", ".join(lengths)
         raise trouble(call, f"{call.name} is written {call.name}(TABLE t, DESCRIPTOR(ts), {form}[, offset])")
-    read = [_interval(argument) for argument in arguments[2:]]
-    slide, size = read[0], read[lengths - 1]
     try:
-        window = Window(range=size, slide=slide, offset=read[lengths] if len(read) > lengths else 0)
+        return arguments[0], arguments[1].expressions[0], _flink_window(call, arguments[2:])
     except WindowError as mistake:
         raise trouble(call, str(mistake)) from None
-    return arguments[0], arguments[1].expressions[0], window
+
+
+def _in_order(call: exp.Anonymous, names: tuple[str, ...]) -> list[exp.Expr]:
+    """List the arguments of a call in their order, where they may be given by name: SIZE => INTERVAL '1' HOUR."""
+    given = [each for each in call.expressions if isinstance(each, exp.Kwarg)]
+    if not given:
+        return list(call.expressions)
+    named = {each.this.name.lower(): each.expression for each in given}
+    if len(given) < len(call.expressions) or len(named) < len(given) or not named.keys() <= set(names):
+        allowed = ", ".join(name.upper() for name in names)
+        raise trouble(call, f"{call.name} takes all its arguments by name or none, each once: {allowed}")
+    return [named[name] for name in names if name in named]
+
+
+def _flink_window(call: exp.Anonymous, arguments: list[exp.Expr]) -> Window:
+    lengths = _FLINK_LENGTHS[call_name(call)]
+    if len(arguments) not in (len(lengths), len(lengths) + 1):
+        raise trouble(call, f"{call.name} is written {call.name}(ts, {', '.join(lengths)}[, offset])")
+    read = [_interval(argument) for argument in arguments]
+    return Window(
+        range=read[len(lengths) - 1], slide=read[0], offset=read[len(lengths)] if len(read) > len(lengths) else 0
+    )
 
 
 def _is_time(argument: exp.Expr) -> bool:

@@ -69,7 +69,7 @@ computed AS (
 )
 SELECT
   `k` AS `k`,
-  CASE window_id WHEN '10 minutes' THEN `x` WHEN '20 minutes' THEN `value_1` END AS `x`
+  CASE window_id WHEN '10 minutes' THEN `x` ELSE `value_1` END AS `x`
 FROM computed
 WHERE
   CASE window_id
@@ -77,8 +77,7 @@ WHERE
     THEN (
       `value_2` > 0
     )
-    WHEN '20 minutes'
-    THEN (
+    ELSE (
       `value_3` > 0
     )
   END

@@ -1,0 +1,22 @@
+"""Columns that events may not have: SQL that was read without knowing them took their names for aliases."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from factor_windows.errors import QueryError
+from factor_windows.query import Query
+
+
+def check_absent(query: Query, events: DataFrame) -> None:
+    """Refuse events by whose columns the SQL of a query means something else."""
+    if not query.absent:
+        return
+    exact = str(events.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
+    columns = events.columns if exact else [name.lower() for name in events.columns]
+    for name in query.absent:
+        if (name if exact else name.lower()) in columns:
+            raise QueryError(
+                f"the events have a column {name!r}, which Spark takes before the alias {name!r} in the SQL text; "
+                "run the text with fw.sql, which knows the columns, or give the alias another name"
+            )

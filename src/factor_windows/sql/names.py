@@ -1,0 +1,144 @@
+"""What names mean in a SELECT: the columns that FROM has, as far as they are known, and which expressions are the same.
+
+Reading SQL needs no tables. Where a session knows them, it says so by a `Tables`, and nothing is assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from factor_windows.expressions import sql_of
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What is known about tables: the columns that a SELECT would give, and whether case tells names apart."""
+
+    columns: Callable[[str], Sequence[str] | None] = lambda _: None
+    """Lists the columns of a SELECT in Spark SQL; `None` if they are not known."""
+    case_sensitive: bool = False
+
+    def same(self, one: str, other: str) -> bool:
+        """Say whether two names are the same."""
+        return one == other if self.case_sensitive else one.lower() == other.lower()
+
+    def form(self, tree: exp.Expr) -> exp.Expr:
+        """Return an expression so that all ways to write the same are equal.
+
+        >>> from sqlglot import parse_one
+        >>> one, other = (parse_one(text, dialect="spark") for text in ("(`K`) || 'X'", "k || 'X'"))
+        >>> Tables().form(one) == Tables().form(other), Tables(case_sensitive=True).form(one) == other
+        (True, False)
+        """
+        root = exp.Paren(this=tree.copy())
+        for paren in list(root.this.find_all(exp.Paren)):
+            paren.replace(paren.this)
+        for identifier in root.find_all(exp.Identifier):
+            identifier.set("quoted", True)
+            if not self.case_sensitive:
+                identifier.set("this", identifier.name.lower())
+        found: exp.Expr = root.this.pop()
+        return found
+
+
+class Among:
+    """Expressions in which others are looked up: first as they are written, then as they are meant."""
+
+    def __init__(self, tables: Tables, trees: Sequence[exp.Expr]) -> None:
+        self._tables = tables
+        self._spelled = [sql_of(tree) for tree in trees]
+        self._forms = [tables.form(tree) for tree in trees]
+        self._kinds = {type(form) for form in self._forms}
+
+    def find(self, tree: exp.Expr) -> int | None:
+        """Return the place of an expression, if it is among them."""
+        if type(tree.unnest()) not in self._kinds:
+            return None
+        spelled = sql_of(tree)
+        if spelled in self._spelled:
+            return self._spelled.index(spelled)
+        form = self._tables.form(tree)
+        return self._forms.index(form) if form in self._forms else None
+
+
+UNKNOWN = Tables()
+"""Nothing is known: names are compared as Spark does unless it is told otherwise."""
+
+
+def parts_of(column: exp.Column) -> list[exp.Identifier]:
+    """List the names of a column, the outermost first: of a table, of the column, of a field in it."""
+    return [part for part in column.parts if isinstance(part, exp.Identifier)]
+
+
+def column_of(parts: Sequence[exp.Identifier]) -> exp.Column:
+    """Make a column of its names, the outermost first."""
+    kinds = ("this", "table", "db", "catalog")
+    return exp.Column(**{kind: part.copy() for kind, part in zip(kinds, reversed(parts), strict=False)})
+
+
+def field_of(value: exp.Expr, parts: Sequence[exp.Identifier]) -> exp.Expr:
+    """Return a field of a value, by the names of the fields on the way to it."""
+    for part in parts:
+        value = exp.Dot(this=value, expression=part.copy())
+    return value
+
+
+def unaliased(column: exp.Expr) -> exp.Expr:
+    """Return what an entry of the SELECT list computes."""
+    tree: exp.Expr = column.this if isinstance(column, exp.Alias) else column
+    return tree
+
+
+def steps_around(select: exp.Expr) -> list[exp.Expr]:
+    """List the steps of WITH, of all that is around a SELECT and its own, that its tables may name."""
+    steps: list[exp.Expr] = []
+    around: list[exp.Expr] = [select]
+    while (above := around[-1].parent) is not None:
+        around.append(above)
+        with_ = above.args.get("with_")
+        if with_ is not None:
+            own = next((n for n, cte in enumerate(with_.expressions) if any(cte is part for part in around)), None)
+            steps = [cte.copy() for cte in with_.expressions[:own]] + steps
+    own_with = select.args.get("with_")
+    return steps + [cte.copy() for cte in (own_with.expressions if own_with else ())]
+
+
+def detached(select: exp.Select) -> exp.Select:
+    """Copy a SELECT with the WITH of all that is around it, so that its tables still mean the same."""
+    copied = select.copy()
+    steps = steps_around(select)
+    if steps:
+        copied.set("with_", exp.With(expressions=steps))
+    return copied
+
+
+def qualifiers_of(select: exp.Select) -> list[list[str]]:
+    """List what may stand before the columns of a SELECT's only table, the longest first: its alias, or its name."""
+    from_ = select.args.get("from_")
+    if from_ is None or select.args.get("joins") or select.args.get("laterals"):
+        return []
+    table = from_.this
+    if table.alias:
+        return [[table.alias]]
+    if not isinstance(table, exp.Table):
+        return []
+    names = [part.name for part in table.parts]
+    return [names[place:] for place in range(len(names))]
+
+
+def unqualified(tree: exp.Expr, qualifiers: list[list[str]], tables: Tables) -> exp.Expr:
+    """Take the table's name off its columns; a field of a column may follow."""
+
+    def change(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and node.table:
+            parts = parts_of(node)
+            for names in qualifiers:
+                begins = all(tables.same(part.name, name) for part, name in zip(parts, names, strict=False))
+                if begins and len(parts) > len(names):
+                    return column_of(parts[len(names) :])
+        return node
+
+    return tree.transform(change)

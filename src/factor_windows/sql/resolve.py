@@ -1,0 +1,286 @@
+"""Names in a SELECT, put in Spark's order: what GROUP BY, HAVING and the SELECT list mean by a name is written out.
+
+Spark's order: GROUP BY and the SELECT list take a column of FROM before an alias, and of aliases only earlier ones;
+HAVING and QUALIFY take what is grouped, then an alias; ORDER BY takes an alias, then what is grouped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from sqlglot import exp
+
+from factor_windows.aggregates import aggregate_inside
+from factor_windows.expressions import name_of, sql_of
+from factor_windows.functions import FUNCTIONS
+from factor_windows.sql.dialects import TIMESTAMP_BY
+from factor_windows.sql.names import (
+    Among,
+    Tables,
+    detached,
+    field_of,
+    parts_of,
+    qualifiers_of,
+    unaliased,
+    unqualified,
+)
+from factor_windows.sql.trouble import trouble
+from factor_windows.sql.windows import TABLE_CALLS, WINDOW_CALLS, call_name
+
+SEVERAL_SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
+_CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
+
+
+ASSUMED = "assumed"
+"""Where a SELECT keeps the names that were taken for aliases while its columns are not known."""
+
+
+def resolve(select: exp.Select, tables: Tables, *, text: str = "", names: bool = True) -> bool:
+    """Write out, in place, what names in a SELECT mean; say whether it aggregates over windows, and leave it if not.
+
+    `text` is the SELECT as the user wrote it, by which Spark names columns; `names` says whether these matter.
+    """
+    resolver = _Resolver(select, tables)
+    if not resolver.has_windows():
+        return False
+    resolver.take_off_tables()
+    resolver.name_columns(text, ask=names)
+    resolver.write_out_groups()
+    resolver.write_out_aliases()
+    select.meta[ASSUMED] = tuple(dict.fromkeys(resolver.assumed))
+    return True
+
+
+def is_call(node: exp.Expr | None) -> bool:
+    """Say whether a node is an aggregate, with its FILTER and what else belongs to it."""
+    if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+        return is_call(node.this)
+    return isinstance(node, exp.Anonymous) and node.name.lower() in FUNCTIONS
+
+
+def leaves(element: exp.Expr) -> Iterator[exp.Expr]:
+    """List the expressions that an element of GROUP BY names, in any of its sets."""
+    if isinstance(element, (*SEVERAL_SETS, exp.Tuple)):
+        for each in element.expressions:
+            yield from leaves(each)
+    else:
+        yield element
+
+
+def table_call(select: exp.Select) -> exp.Anonymous | None:
+    """Return the window that FROM makes, as in Flink, if there is one."""
+    from_ = select.args.get("from_")
+    table = from_.this.this if from_ and isinstance(from_.this, exp.Table | exp.TableFromRows) else None
+    if table is not None and call_name(table) == "table" and len(table.expressions) == 1:
+        table = table.expressions[0]
+    return table if isinstance(table, exp.Anonymous) and call_name(table) in TABLE_CALLS else None
+
+
+def shown_name(column: exp.Expr) -> str:
+    """Name an entry of the SELECT list as Spark does, as far as that can be told without asking it."""
+    if isinstance(column, exp.Alias):
+        return column.alias
+    if isinstance(column, exp.Column):
+        return column.name
+    if call_name(column) == "window":
+        return "window"
+    if isinstance(column, exp.Dot) and call_name(column.this) != "window":
+        return column.name
+    return name_of(column)
+
+
+class _Resolver:
+    def __init__(self, select: exp.Select, tables: Tables) -> None:
+        self.select, self.tables = select, tables
+        self.assumed: list[str] = []
+
+    @cached_property
+    def columns(self) -> list[str] | None:
+        """The columns of FROM; asked for only where a name may be one or an alias."""
+        whole = detached(self.select)
+        probe = exp.select("*")
+        for part in ("with_", "from_", "joins", "laterals"):
+            if whole.args.get(part):
+                probe.set(part, whole.args[part])
+        call = table_call(self.select)
+        if call is not None:
+            probe.set("from_", exp.From(this=next(call.find_all(exp.Table)).copy()))
+        found = self.tables.columns(sql_of(probe))
+        return None if found is None else list(found)
+
+    def has_windows(self) -> bool:
+        """Say whether the SELECT aggregates over windows."""
+        if table_call(self.select) is not None:
+            return True
+        group = self.select.args.get("group")
+        if group is None:
+            return False
+        listed = [leaf for element in group.expressions for leaf in leaves(element)]
+        if group.args.get("all") is True:
+            listed = self.select.expressions
+        shown = self.select.expressions
+        named = [_ordinal(leaf, shown) or self._of_alias(leaf) or leaf for leaf in listed]
+        return any(_window_of(unaliased(item)) for item in named)
+
+    def name_columns(self, text: str, *, ask: bool) -> None:
+        """Give every entry of the SELECT list its name: as Spark says, if it can be asked."""
+        select = self.select
+        shown: list[exp.Expr] = []
+        for column in select.expressions:
+            whole = column.table if isinstance(column, exp.Column) and isinstance(column.this, exp.Star) else ""
+            ends = ("start", "end") if whole.lower() == "window" else ()
+            shown += [exp.column(end, "window") for end in ends] or [column]
+        expanded = len(shown) != len(select.expressions)
+        select.set("expressions", shown)
+        plain = (exp.Alias, exp.Column, exp.Star)
+        if not all(isinstance(column, plain) for column in shown):
+            ask = ask and not expanded and _is_sparks_own(select)
+            names = self.tables.columns(text or sql_of(detached(select))) if ask else None
+            if names is None or len(names) != len(shown):
+                names = [shown_name(column) for column in shown]
+            for place, column in enumerate(shown):
+                if not isinstance(column, plain):
+                    shown[place] = exp.alias_(column, names[place], quoted=True)
+            select.set("expressions", shown)
+
+    def take_off_tables(self) -> None:
+        """Call columns of the only table without its name; in ORDER BY that name tells them from aliases."""
+        qualifiers = qualifiers_of(self.select)
+        for column in list(self.select.find_all(exp.Column)) if qualifiers else ():
+            if column.table and column.find_ancestor(exp.Query, exp.Order) is self.select:
+                bare = unqualified(column, qualifiers, self.tables)
+                if bare != column:
+                    column.replace(bare)
+
+    def write_out_groups(self) -> None:
+        """Put expressions in the place of GROUP BY's ALL, places and aliases."""
+        group = self.select.args.get("group")
+        if group is None:
+            return
+        shown = self.select.expressions
+        if group.args.get("all") is True:
+            items = [unaliased(column) for column in shown if not aggregate_inside(column)]
+            items = [item for item in items if not isinstance(item, _CONSTANTS)]
+            group.set("all", None)
+            group.set("expressions", [item.copy() for item in items])
+        for leaf in [leaf for element in group.expressions for leaf in leaves(element)]:
+            meant = _ordinal(leaf, shown) or self._of_alias(leaf, noted=True) or leaf
+            meant = _window_of(meant) or meant
+            if meant is not leaf:
+                leaf.replace(meant.copy())
+
+    def _of_alias(self, item: exp.Expr, *, noted: bool = False) -> exp.Expr | None:
+        """Return what an item of GROUP BY is an alias of; nothing if it is a column of FROM, which goes first."""
+        if not isinstance(item, exp.Column) or item.table:
+            return None
+        for place, column in enumerate(self.select.expressions):
+            if not (isinstance(column, exp.Alias) and self.tables.same(column.alias, item.name)):
+                continue
+            inner: exp.Expr = column.this
+            if aggregate_inside(inner) or inner.find(exp.Window) or self._is_column(item.name, place):
+                continue
+            group = self.select.args["group"].expressions
+            if self.columns is None and any(sql_of(other) == sql_of(inner) for other in group):
+                continue
+            if noted and self.columns is None:
+                self.assumed.append(item.name)
+            return inner
+        return None
+
+    def _is_column(self, name: str, place: int) -> bool:
+        """Say whether FROM has a column; where that is not known, whether the text uses it where no alias is seen."""
+        if self.columns is not None:
+            return any(self.tables.same(name, column) for column in self.columns)
+        seen = [self.select.args.get("where"), *self.select.expressions[: place + 1]]
+        seen += [call for later in self.select.expressions[place + 1 :] for call in later.walk() if is_call(call)]
+        return any(
+            self.tables.same(parts_of(column)[0].name, name)
+            for part in seen
+            if part is not None
+            for column in part.find_all(exp.Column)
+            if parts_of(column)
+        )
+
+    def write_out_aliases(self) -> None:
+        """Put expressions in the place of the aliases that the SELECT list, HAVING and QUALIFY use."""
+        aliases: list[tuple[str, exp.Expr]] = []
+        for column in list(self.select.expressions):
+            written = self._substituted(unaliased(column), aliases, lateral=True)
+            if isinstance(column, exp.Alias):
+                column.set("this", written)
+                aliases.append((column.alias, written))
+            elif written != column:
+                column.replace(exp.alias_(written, column.name, quoted=True))
+        for part in ("having", "qualify"):
+            condition = self.select.args.get(part)
+            if condition is not None:
+                condition.set("this", self._substituted(condition.this, aliases))
+
+    def _substituted(self, tree: exp.Expr, aliases: list[tuple[str, exp.Expr]], *, lateral: bool = False) -> exp.Expr:
+        group = self.select.args.get("group")
+        keys = Among(
+            self.tables, [leaf for element in (group.expressions if group else ()) for leaf in leaves(element)]
+        )
+
+        def change(node: exp.Expr) -> exp.Expr:
+            if is_call(node) or isinstance(node, exp.Query) or keys.find(node) is not None:
+                return _Kept(this=node.copy())
+            if not isinstance(node, exp.Column) or not parts_of(node):
+                return node
+            first, *fields = parts_of(node)
+            found = [(n, meant) for n, (name, meant) in enumerate(aliases) if self.tables.same(name, first.name)]
+            if not found or (lateral and len(found) > 1):
+                return node
+            place, meant = found[0]
+            if lateral or fields:
+                if self._is_column(first.name, place) or self._is_table(first.name):
+                    return node
+                if self.columns is None:
+                    self.assumed.append(first.name)
+            simple = isinstance(meant, exp.Column | exp.Anonymous | exp.Literal)
+            return _Kept(this=field_of(meant.copy() if simple else exp.paren(meant.copy()), fields))
+
+        return _released(tree.transform(change))
+
+    def _is_table(self, name: str) -> bool:
+        from_ = self.select.args.get("from_")
+        tables = [from_.this] if from_ else []
+        tables += [join.this for join in self.select.args.get("joins") or ()]
+        return any(table.alias_or_name.lower() == name.lower() for table in tables)
+
+
+class _Kept(exp.Paren):
+    """A part of an expression in which no name is looked up any more."""
+
+
+def _released(tree: exp.Expr) -> exp.Expr:
+    root = exp.Paren(this=tree)
+    for kept in list(root.find_all(_Kept)):
+        kept.replace(kept.this)
+    found: exp.Expr = root.this.pop()
+    return found
+
+
+def _is_sparks_own(select: exp.Select) -> bool:
+    """Say whether Spark knows the windows of a SELECT."""
+    calls = {call_name(call) for call in select.find_all(exp.Anonymous)}
+    timed = any(TIMESTAMP_BY in table.meta for table in select.find_all(exp.Table))
+    return calls.isdisjoint((WINDOW_CALLS | TABLE_CALLS) - {"window", "session_window"}) and not timed
+
+
+def _ordinal(item: exp.Expr, shown: list[exp.Expr]) -> exp.Expr | None:
+    """Return the entry of the SELECT list that a number in GROUP BY is the place of."""
+    if not isinstance(item, exp.Literal) or not item.is_int:
+        return None
+    if not 1 <= int(item.this) <= len(shown):
+        raise trouble(item, f"GROUP BY {item.this} is no place in the SELECT list, which has {len(shown)} columns")
+    return unaliased(shown[int(item.this) - 1])
+
+
+def _window_of(item: exp.Expr) -> exp.Expr | None:
+    """Return the window that an item is, or is an end of."""
+    whole = item.unnest()
+    if isinstance(whole, exp.Dot):
+        whole = whole.this.unnest()
+    return whole if call_name(whole) in WINDOW_CALLS else None

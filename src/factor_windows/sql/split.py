@@ -1,0 +1,161 @@
+"""A SELECT that does more than aggregate, cut in two: the aggregates inside, and around them what is done with them.
+
+DISTINCT, OVER, QUALIFY, an ORDER BY of what is not shown, and the same name twice are left to Spark in this way.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from factor_windows.expressions import sql_of
+from factor_windows.sql.names import (
+    Among,
+    Tables,
+    column_of,
+    field_of,
+    parts_of,
+    qualifiers_of,
+    unaliased,
+    unqualified,
+)
+from factor_windows.sql.resolve import is_call, leaves, table_call
+from factor_windows.sql.trouble import trouble
+from factor_windows.sql.window_columns import call_texts, window_column
+from factor_windows.sql.windows import WINDOW_CALLS, call_name
+
+_ALWAYS_AFTER = ("distinct", "qualify", "windows", "sort", "cluster", "distribute")
+_AT_THE_END = ("order", "limit", "offset")
+_INSIDE = ("from_", "joins", "laterals", "where", "group", "having")
+
+
+def does_more(select: exp.Select, tables: Tables, *, outermost: bool) -> bool:
+    """Say whether a SELECT does more than group, aggregate and show what came of it."""
+    if any(select.args.get(part) for part in _ALWAYS_AFTER) or _asks_more(select):
+        return True
+    names = [column.alias_or_name.lower() for column in select.expressions]
+    if len(set(names)) < len(names):
+        return True
+    if not outermost:
+        return any(select.args.get(part) for part in _AT_THE_END)
+    return not orders_by_shown(select, select, tables)
+
+
+def _asks_more(select: exp.Select) -> bool:
+    """Say whether the SELECT list or HAVING has OVER or a sub-query, which go over the result."""
+    having = select.args.get("having")
+    return any(part.find(exp.Window, exp.Query) for part in (*select.expressions, *([having] if having else [])))
+
+
+def orders_by_shown(ordered: exp.Expr, select: exp.Select, tables: Tables) -> bool:
+    """Say whether ORDER BY names columns of the result; where it repeats one's expression, put its name there."""
+    shown = select.expressions
+    among = Among(tables, [unaliased(column) for column in shown])
+    order = ordered.args.get("order")
+    for item in order.expressions if order else ():
+        key = item.this if isinstance(item, exp.Ordered) else item
+        plain = key.name if isinstance(key, exp.Column) and not key.table else ""
+        if plain.lower() == "all" or any(tables.same(plain, column.alias_or_name) for column in shown):
+            continue
+        if isinstance(key, exp.Literal) and key.is_int:
+            continue
+        place = among.find(key)
+        if place is None:
+            return False
+        key.replace(exp.column(shown[place].alias_or_name, quoted=True))
+    return True
+
+
+def split(select: exp.Select, tables: Tables) -> exp.Select:
+    """Return a SELECT that does the same in two steps; names in it must be written out."""
+    return _Cut(select, tables).around()
+
+
+class _Cut:
+    def __init__(self, select: exp.Select, tables: Tables) -> None:
+        self.select, self.tables = select, tables
+        group = select.args.get("group")
+        keys = [leaf for element in (group.expressions if group else ()) for leaf in leaves(element)]
+        calls = [key for key in keys if isinstance(key, exp.Anonymous) and call_name(key) in WINDOW_CALLS]
+        self.calls = call_texts(calls[0]) if calls and table_call(select) is None else {}
+        self.keys = Among(tables, keys)
+        self.qualifiers = qualifiers_of(select)
+        self.prefix = "fw_"
+        while self.prefix in sql_of(select).lower():
+            self.prefix = f"_{self.prefix}"
+        self.held: dict[exp.Expr, tuple[str, exp.Expr]] = {}
+
+    def around(self) -> exp.Select:
+        """Return the outer SELECT, with the inner one in its FROM."""
+        outer = exp.Select()
+        shown = self.select.expressions
+        outer.set(
+            "expressions",
+            [exp.alias_(self._moved(unaliased(each)), each.alias_or_name, quoted=True) for each in shown],
+        )
+        for part in ("with_", "distinct", "limit", "offset"):
+            outer.set(part, self.select.args.get(part))
+        for part in ("qualify", "order", "sort", "cluster", "distribute", "windows"):
+            value = self.select.args.get(part)
+            if value:
+                several = isinstance(value, list)
+                ordered = part not in ("qualify", "windows")
+                moved = [self._moved(each, ordered=ordered) for each in (value if several else [value])]
+                outer.set(part, moved if several else moved[0])
+        having = self.select.args.get("having")
+        if having is not None and having.find(exp.Query):
+            outer.set("where", exp.Where(this=self._moved(having.this)))
+            self.select.set("having", None)
+        held = [exp.alias_(tree.copy(), name) for name, tree in self.held.values()]
+        inner = exp.Select(expressions=held or [exp.alias_(exp.Literal.number(1), f"{self.prefix}0")])
+        inner.meta.update(self.select.meta)
+        for part in _INSIDE:
+            inner.set(part, self.select.args.get(part))
+        outer.set("from_", exp.From(this=inner.subquery(self.prefix, copy=False)))
+        return outer
+
+    def _moved(self, tree: exp.Expr, *, ordered: bool = False) -> exp.Expr:
+        """Put the inner SELECT's columns in the place of aggregates, keys and what is the window's."""
+        root = exp.Paren(this=tree.copy())
+        # The function before OVER goes over rows of the result; what stands in it is of the inner SELECT.
+        own: set[int] = set()
+        for window in root.find_all(exp.Window):
+            call = window.this
+            own.add(id(call))
+            while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+                call = call.this
+                own.add(id(call))
+
+        def change(node: exp.Expr) -> exp.Expr:
+            if id(node) in own:
+                return node
+            if isinstance(node, exp.Query):
+                return node.copy()
+            plain = ordered and isinstance(node, exp.Column) and not node.table
+            if plain and any(self.tables.same(node.name, each.alias_or_name) for each in self.select.expressions):
+                return node
+            grouping = call_name(node) in ("grouping", "grouping_id") or _is_grouping_id(node)
+            bare = unqualified(node, self.qualifiers, self.tables) if isinstance(node, exp.Column) else node
+            whole = is_call(bare) or grouping or self.keys.find(bare) is not None
+            if whole or window_column(bare, self.calls) is not None:
+                return self._held(bare)
+            return self._field(node, bare) if isinstance(bare, exp.Column) else node
+
+        moved: exp.Expr = root.transform(change, copy=False).this
+        return moved.pop()
+
+    def _field(self, node: exp.Expr, column: exp.Column) -> exp.Expr:
+        """Return a field of a key."""
+        parts = parts_of(column)
+        for size in range(len(parts) - 1, 0, -1):
+            key = column_of(parts[:size])
+            if self.keys.find(key) is not None:
+                return field_of(self._held(key), parts[size:])
+        raise trouble(node, f"column {column.name!r} is neither grouped nor aggregated; group by it, or aggregate it")
+
+    def _held(self, node: exp.Expr) -> exp.Column:
+        name, _ = self.held.setdefault(self.tables.form(node), (f"{self.prefix}{len(self.held)}", node.copy()))
+        return exp.column(name)
+
+
+def _is_grouping_id(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and not node.table and node.name.lower() == "grouping__id"

@@ -1,0 +1,28 @@
+"""Comparing what this library makes of SQL with what Spark makes of the same text."""
+
+from comparing import equal
+
+import factor_windows as fw
+
+
+def register(spark, rows, schema):
+    """Make the tables that the texts of `sql_texts` are about."""
+    spark.createDataFrame(rows, schema).createOrReplaceTempView("r")
+    spark.createDataFrame([("a", "first"), ("b", "second")], "k string, label string").createOrReplaceTempView("d")
+
+
+def described(frame):
+    """List a result's columns: names, types and nullability, and of fields inside too."""
+    return [(field.name, field.dataType, field.nullable) for field in frame.schema]
+
+
+def assert_same_sql(spark, text):
+    """Check that a text gives the rows, names, types and nullability that Spark gives; the order too if it has one."""
+    ours, theirs = fw.sql(spark, text), spark.sql(text)
+    assert described(ours) == described(theirs), text
+    found, expected = ([tuple(row) for row in frame.collect()] for frame in (ours, theirs))
+    if "ORDER BY" not in text.rsplit(")", 1)[-1]:
+        found, expected = sorted(found, key=repr), sorted(expected, key=repr)
+    assert len(found) == len(expected), text
+    for left, right in zip(found, expected, strict=True):
+        assert all(map(equal, left, right)), f"{text}: {left} instead of {right}"
