@@ -21,9 +21,9 @@ def ticked(spark, ticks):
 
 
 def tick(result, folder, checkpoint, times=1):
-    """Read the next ticks, one in each run from the checkpoint; return the last run."""
+    """Read the next ticks, one in each run from the checkpoint, into Parquet files; return the last run."""
     for _ in range(times):
-        writer = result.writeStream.format("parquet").option("path", str(folder))
+        writer = result.writeStream.foreachBatch(lambda rows, _: rows.write.mode("append").parquet(str(folder)))
         query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
         query.awaitTermination()
     return query

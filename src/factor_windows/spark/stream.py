@@ -166,9 +166,9 @@ class _Stream(Chain):
         rows = self._level(rows, first, self.time, self.first_aggregates(), last=not others)
         for place, level in enumerate(others, start=1):
             rows = self._level(rows, level, self.start, self.combines(), last=place == len(others))
+        rows = tell_closed(rows, self.end(self.start, self.node), self.first_aggregates(), mode=self.mode)
         if self.mode != "append":
             return self.shown(rows)
-        rows = tell_closed(rows, self.end(self.start, self.node))
         # A window comes out when the watermark passes its end: so its end is never late for what follows.
         return self.shown(rows).withMetadata("window_end", {WATERMARK: 0})
 

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import DataType, TimestampNTZType
 
 from factor_windows.errors import OptionError, QueryError
+from factor_windows.levels import ALWAYS
 from factor_windows.plan import Plan
 from factor_windows.spark.checkpoint import literally
 
@@ -64,10 +65,17 @@ def check_chains(spark: SparkSession, operators: int) -> None:
         )
 
 
-def tell_closed(rows: DataFrame, end: str) -> DataFrame:
-    """Let a stream's progress tell the latest end, in microseconds, of the windows that have come out."""
+def tell_closed(rows: DataFrame, end: str, states: Iterable[str], *, mode: str) -> DataFrame:
+    """Let a stream's progress tell how many windows came out, and in append mode how late the last of them ends.
+
+    Telling it needs all states. Spark drops what nobody reads, and a checkpoint must hold the same states whichever
+    columns of the result are used.
+    """
+    # As something that may be null, since Spark counts rows, and reads no column, where it cannot.
+    windows = f"count(CASE WHEN {end} < {ALWAYS}L THEN struct({', '.join(states)}) END)"
+    metrics = [F.expr(windows).alias("windows"), *([F.max(F.expr(end)).alias("end")] if mode == "append" else [])]
     # A name of its own, so that several plans can be parts of one query.
-    return rows.observe(f"{CLOSED}{uuid4().hex}", F.max(F.expr(end)).alias("end"))
+    return rows.observe(f"{CLOSED}{uuid4().hex}", *metrics)
 
 
 def closed_until(
@@ -97,7 +105,7 @@ def _by_progress(progress: Sequence[Mapping[str, Any]]) -> int:
     told: dict[str, list[int]] = {}
     for each in progress:
         for name, metrics in each["observedMetrics"].items():
-            if name.startswith(CLOSED):
+            if name.startswith(CLOSED) and "end" in metrics.asDict():
                 told.setdefault(name, []).extend([metrics["end"]] if metrics["end"] is not None else [])
     if len(told) == 1:
         [ends] = told.values()
