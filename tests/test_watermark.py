@@ -117,6 +117,10 @@ def test_what_a_query_tells_of_its_progress_is_used_where_it_is_the_plans_own(sp
     assert until(progress(7), progress(8, watermark="")) == 60_000_000
     assert until(progress(3, **join, a=20), progress(4, **join, a=None)) == 20
     assert until(progress(0, **join, a=None)) == 0
+    connect = progress(3, **join)
+    fields = [{"name": "windows"}, {"name": "end"}]
+    connect["observedMetrics"] = {f"{CLOSED}a": Row(values=[1, 20], schema={"type": "struct", "fields": fields})}
+    assert until(connect) == 20
     for told in ([progress(3, **join, a=None)], [progress(3, **join, a=20, b=30)], [progress(3, **join)]):
         with pytest.raises(OptionError, match="joins streams, so its watermark is not that of the plan; pass a time"):
             until(*told)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from factor_windows.errors import PlanError, QueryError
 from factor_windows.expressions import conjuncts, parse, sql_of
@@ -63,7 +63,7 @@ def read_note(spark: SparkSession, place: str) -> Note | None:
         # Somebody looked at a plan and started nothing: there is no state to misread.
         return None
     try:
-        lines = spark.read.text(f"{literally(place)}/{FOLDER}").collect() if _is_there(spark, place, FOLDER) else []
+        lines = _read(spark, place, FOLDER).collect() if _is_there(spark, place, FOLDER) else []
         if lines:
             return Note.from_json(lines[0][0])
     except (ValueError, KeyError, TypeError) as trouble:
@@ -106,10 +106,15 @@ def literally(place: str) -> str:
     return "".join(f"\\{letter}" if letter in _GLOB else letter for letter in place)
 
 
+def _read(spark: SparkSession, place: str, pattern: str) -> DataFrame:
+    # Of one path Spark first asks whether a stream wrote it, and logs a stack trace where there is none; not of two.
+    return spark.read.text([f"{literally(place)}/{pattern}"] * 2)
+
+
 def _is_there(spark: SparkSession, place: str, pattern: str) -> bool:
     try:
         # Asking for the schema makes Spark look for the files, and reads none of them.
-        return bool(spark.read.text(f"{literally(place)}/{pattern}").schema)
+        return bool(_read(spark, place, pattern).schema)
     except AnalysisException as mistake:
         if mistake.getCondition() == _MISSING:
             return False

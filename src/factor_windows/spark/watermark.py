@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import DataType, TimestampNTZType
@@ -105,8 +105,9 @@ def _by_progress(progress: Sequence[Mapping[str, Any]]) -> int:
     told: dict[str, list[int]] = {}
     for each in progress:
         for name, metrics in each["observedMetrics"].items():
-            if name.startswith(CLOSED) and "end" in metrics.asDict():
-                told.setdefault(name, []).extend([metrics["end"]] if metrics["end"] is not None else [])
+            if name.startswith(CLOSED):
+                end = _values(metrics).get("end")
+                told.setdefault(name, []).extend([] if end is None else [end])
     if len(told) == 1:
         [ends] = told.values()
         if ends:
@@ -114,6 +115,14 @@ def _by_progress(progress: Sequence[Mapping[str, Any]]) -> int:
         if progress[0]["batchId"] == 0:
             return 0
     raise OptionError(_UNKNOWN.format(why="the query joins streams, so its watermark is not that of the plan"))
+
+
+def _values(metrics: Row) -> dict[str, Any]:
+    """Return metrics by their names; through Spark Connect these stand apart from the values."""
+    found = metrics.asDict()
+    if found.keys() == {"values", "schema"}:
+        return dict(zip((field["name"] for field in found["schema"]["fields"]), found["values"], strict=True))
+    return found
 
 
 def _by_checkpoint(spark: SparkSession, place: str) -> int:
