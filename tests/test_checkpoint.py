@@ -70,6 +70,7 @@ def test_what_is_named_otherwise_reordered_or_left_out_goes_on(spark, tmp_path):
     found = spark.read.parquet(f"{tmp_path}/again")
     assert found.columns == expected.columns
     assert [field.dataType for field in result.schema] == [field.dataType for field in expected.schema]
+    assert result.schema == optimize(again).run(stream).schema
     assert rows_of(found) == rows_of(expected.where((end > 2 * STEP - 1) & (end <= 4 * STEP - 1)))
     assert found.count() == 6
 

@@ -138,9 +138,9 @@ def _shown_as(plan: Plan, names: list[str], kept: Plan, rows: DataFrame) -> Data
         *(len(keys) + len(WINDOW_COLUMNS) + values.index(each.sql) for each in plan.query.parsed_aggregates),
     ]
     columns = [rows[quoted(rows.columns[place])].alias(name) for place, name in zip(places, names, strict=True)]
-    shown = F.explode(F.element_at(named, rows[WINDOW_COLUMNS[0]])).alias(WINDOW_COLUMNS[0], metadata=noted)
-    columns[len(plan.query.parsed_keys)] = shown
-    return rows.select(*columns)
+    window_id = WINDOW_COLUMNS[0]
+    columns[len(plan.query.parsed_keys)] = F.explode(F.element_at(named, rows[window_id])).alias(window_id)
+    return rows.select(*columns).withMetadata(window_id, noted)
 
 
 class _Stream(Chain):
