@@ -1,6 +1,8 @@
 """Several queries by one plan give what each gives alone: on Spark, on streams, from SQL, and on DuckDB."""
 
+import json
 import os
+import pickle
 import random
 from datetime import datetime
 from itertools import pairwise
@@ -13,7 +15,6 @@ from pyspark.sql import functions as F
 
 from factor_windows import (
     OptionError,
-    PlanError,
     Query,
     QueryError,
     analyze,
@@ -21,12 +22,14 @@ from factor_windows import (
     hopping,
     optimize,
     parse,
+    split_by_query,
     sql,
     tumbling,
 )
-from factor_windows.spark.chain import finished
+from factor_windows.spark.chain import WINDOW_NAMES, finished
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
+from factor_windows.spark.split_by_query import QUERIES
 
 CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "3"))
 KEYS = [[], ["k"], ["site"], ["k", "site"], ["upper(k) AS key"], ["coalesce(site, 7) + 1"], ["v"], ["abs(v)", "k"]]
@@ -317,20 +320,64 @@ def test_a_stream_of_several_queries_gives_each_its_rows(spark, tmp_path, seed):
         assert differing_rows(found.unionAll(left[query.name]), everything) == 0
 
 
-def test_a_checkpoint_is_refused_if_only_a_condition_has_changed(spark, tmp_path):
+def rows_of_two(spark):
+    """Two queries, and rows as a stream of both would write them."""
+    low = Query(time="ts", windows=[tumbling("1m")], aggregates=["min(v)"], having="`min(v)` > 1", name="low")
+    counted = Query(time="ts", windows=[tumbling("1m")], aggregates=["count(*) AS n"], output=["n + 1 AS m"], name="n")
+    plan = optimize([low, counted])
+    window = "'1 minute' AS window_id, timestamp_seconds(0) AS window_start, timestamp_seconds(60) AS window_end"
+    rows = spark.sql(
+        f"SELECT 'low' AS query_id, struct({window}, 7D AS `min(v)`) AS low, NULL AS n UNION ALL "
+        f"SELECT 'low', struct({window}, 1D), NULL UNION ALL SELECT 'n', NULL, struct({window}, 3L AS n)"
+    )
+    return plan, rows
+
+
+def test_rows_are_split_by_a_plan_that_was_sent_elsewhere(spark):
+    plan, rows = rows_of_two(spark)
+    split = split_by_query(rows, plan=pickle.loads(pickle.dumps(plan)))
+    assert {name: frame.drop("window_start", "window_end").collect() for name, frame in split.items()} == {
+        "low": [("1 minute", 7.0)],
+        "n": [(4,)],
+    }
+    assert split["low"].schema["window_id"].metadata == {WINDOW_NAMES: ["1 minute"]}
+
+
+def test_nothing_that_is_written_on_a_column_is_executed(spark):
+    _, rows = rows_of_two(spark)
+    spark.sql("SELECT 'hidden' AS secret").createOrReplaceTempView("hidden")
+    follows = json.dumps({"having": "", "output": [], "outer": "SELECT secret FROM hidden, {result}"})
+    for noted in ({"factor_windows.query": follows}, {QUERIES: follows}, {QUERIES: "0" * 64}):
+        forged = rows.withMetadata("low", noted | {WINDOW_NAMES: ["1 minute"]})
+        with pytest.raises(OptionError, match=r"split_by_query"):
+            fan_out(forged)
+    with pytest.raises(OptionError) as refused:
+        split_by_query(rows.withMetadata("n", {QUERIES: "0" * 64}))
+    assert str(refused.value) == (
+        "these rows are for queries that were not planned in this process; "
+        "pass their plan: split_by_query(batch, plan=plan)"
+    )
+    spark.catalog.dropTempView("hidden")
+
+
+def test_split_by_query_takes_only_what_a_shared_plan_made(spark):
+    plan, rows = rows_of_two(spark)
+    with pytest.raises(
+        OptionError, match="split_by_query takes the rows of a shared plan's stream; these have no query_id"
+    ):
+        split_by_query(spark.range(3))
+    for other in (rows.drop("n"), rows.drop("query_id")):
+        with pytest.raises(OptionError, match="no query_id, or no column for each of the plan's queries"):
+            split_by_query(other, plan=plan)
+
+
+@pytest.mark.parametrize("name", ["query_id", "Window_Start"])
+def test_a_stream_refuses_queries_named_like_its_own_columns(spark, name):
     stream = spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
-    place = str(tmp_path / "state")
-
-    def plan(condition):
-        common = {"time": "timestamp", "windows": [tumbling("1m")], "aggregates": ["count(*) AS n"]}
-        return optimize([Query(**common, name="all"), Query(**common, where=condition, name="some")])
-
-    plan("value > 90").run(stream, checkpoint=place)
-    plan("value > 90").run(stream, checkpoint=place)
-    with pytest.raises(PlanError, match="belongs to another plan"):
-        plan("value > 80").run(stream, checkpoint=place)
-
-
-def test_fan_out_takes_only_what_a_shared_plan_made(spark):
-    with pytest.raises(OptionError, match="fan_out takes the rows of a shared plan's stream"):
-        fan_out(spark.range(3))
+    query = Query(time="timestamp", windows=[tumbling("1m")], aggregates=["count(*) AS n"], name=name)
+    with pytest.raises(QueryError) as refused:
+        optimize([query]).run(stream)
+    assert str(refused.value) == (
+        f"a query is named {name!r}, as a column that every row of a stream of several queries has; "
+        "give it another name with Query(..., name=...)"
+    )

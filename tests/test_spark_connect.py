@@ -4,7 +4,8 @@ import subprocess
 import sys
 
 SCRIPT = """
-import datetime
+import datetime, tempfile
+from pathlib import Path
 from pyspark.sql import SparkSession
 import factor_windows as fw
 spark = (
@@ -29,6 +30,24 @@ assert fw.analyze(events, time="ts", keys=["k"], sample=1).keys == 3
 events.createOrReplaceTempView("events")
 text = "SELECT k, window.end AS e, max(v) AS m FROM events GROUP BY k, window(ts, '20 minutes') ORDER BY e, k"
 assert [tuple(row) for row in fw.sql(spark, text).collect()] == [tuple(row) for row in spark.sql(text).collect()]
+with tempfile.TemporaryDirectory() as folder:
+    ticks = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=4, advanceMillisPerBatch=30000).load()
+    stream = ticks.withWatermark("timestamp", "1 second")
+    query = fw.Query(time="timestamp", windows=[fw.tumbling("20s"), fw.tumbling("30s")], aggregates=["max(value)"])
+    place = Path(folder) / "state [1]"
+    for _ in range(2):
+        result = fw.optimize(query).run(stream, checkpoint=place)
+        writer = result.writeStream.option("checkpointLocation", str(place)).option("path", f"{folder}/out")
+        writer.trigger(availableNow=True).start().awaitTermination()
+    batch = spark.range(8).selectExpr("timestamp_seconds(id DIV 4 * 30) AS timestamp", "id AS value")
+    left = fw.optimize(query).flush(batch, checkpoint=place)
+    assert differing_rows(spark.read.parquet(f"{folder}/out").unionAll(left), naive(query, batch)) == 0
+    assert left.count() == 3
+    try:
+        fw.optimize(fw.Query(time="timestamp", windows=[fw.tumbling("40s")], aggregates=["max(value)"])).run(
+            stream, checkpoint=place)
+    except fw.PlanError as mistake:
+        print(mistake)
 try:
     fw.aggregate(events, time="nope", windows=windows, aggregates=["min(v)"])
 except fw.QueryError as mistake:
@@ -42,4 +61,5 @@ def test_a_plan_runs_through_spark_connect():
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines()[-1] == "equal"
-    assert "nope" in done.stdout.splitlines()[0]
+    assert "belongs to another plan: 40 seconds is new" in done.stdout.splitlines()[0]
+    assert "nope" in done.stdout.splitlines()[1]

@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 
 from factor_windows import (
     OptionError,
-    PlanError,
     Query,
     QueryError,
     hopping,
@@ -26,7 +25,7 @@ from factor_windows.levels import compile_levels
 from factor_windows.prices import Prices
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
-from factor_windows.spark.stream import EVENT_TIME, WATERMARK
+from factor_windows.spark.watermark import EVENT_TIME, WATERMARK
 
 KILLS = int(os.environ.get("FACTOR_WINDOWS_KILLS", "1"))
 SCHEMA = "ts timestamp, k string, v double"
@@ -167,32 +166,6 @@ def test_mistakes_are_explained(spark, tmp_path):
     with pytest.raises(OptionError, match="as a batch"):
         plan.flush(stream, datetime.now(UTC))
     assert plan.run(stream, mode="update").isStreaming
-
-
-def test_a_changed_plan_is_refused_by_an_old_checkpoint(spark, tmp_path):
-    stream = spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
-    place = str(tmp_path / "checkpoint")
-
-    def plan(*lengths, aggregate="max(value)"):
-        windows = [tumbling(f"{length} minutes") for length in lengths]
-        return optimize(Query(time="timestamp", windows=windows, aggregates=[aggregate]))
-
-    plan(20, 30).run(stream, checkpoint=place)
-    plan(20, 30).run(stream, checkpoint=place)
-    with pytest.raises(PlanError, match=r"windows, levels changed .*40 minutes is new.*30 minutes is gone"):
-        plan(20, 40).run(stream, checkpoint=place)
-    with pytest.raises(PlanError, match="states changed"):
-        plan(20, 30, aggregate="min(value)").run(stream, checkpoint=place)
-
-
-def test_a_stream_goes_on_with_the_plan_that_it_was_begun_with(spark, tmp_path):
-    stream = spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
-    place = str(tmp_path / "checkpoint")
-    query = Query(time="timestamp", windows=[tumbling("15m"), tumbling("17m")], aggregates=["sum(value)"])
-    first = optimize(query).run(stream, checkpoint=place)
-    # A search that is cut short, or another version of it, may find another tree for the same query.
-    again = optimize(query, search="coverage").run(stream, checkpoint=place)
-    assert again.schema == first.schema
 
 
 def test_state_can_live_in_rocksdb(spark, tmp_path):

@@ -48,6 +48,7 @@ __all__ = [
     "hopping",
     "optimize",
     "parse",
+    "split_by_query",
     "sql",
     "tumbling",
     "use_rocksdb",
@@ -86,18 +87,22 @@ def analyze(
     return measure(events, time=time, keys=keys, sample=sample, queries=queries)
 
 
-def fan_out(batch: DataFrame) -> dict[str, DataFrame]:
-    """Tell the queries of a shared plan's stream apart: in `foreachBatch`, each query's rows with its own columns."""
-    from factor_windows.spark.many import fan_out as told_apart
-
-    return told_apart(batch)
-
-
 def sql(spark: SparkSession, text: str, *, dialect: str | None = None, time: str | None = None) -> DataFrame:
     """Run a SQL query over many windows, of Spark, Azure Stream Analytics or Flink, on a Spark session."""
     from factor_windows.spark.statement import sql as run
 
     return run(spark, text, dialect=dialect, time=time)
+
+
+def split_by_query(batch: DataFrame, *, plan: SharedPlan | None = None) -> dict[str, DataFrame]:
+    """Tell the queries of a shared plan's stream apart: in `foreachBatch`, each query's rows with its own columns.
+
+    The queries are known in the process that planned them. Elsewhere, as in `foreachBatch` through Spark Connect, pass
+    the `plan`.
+    """
+    from factor_windows.spark.split_by_query import split_by_query as split
+
+    return split(batch, plan=plan)
 
 
 def use_rocksdb(spark: SparkSession) -> None:
@@ -119,3 +124,7 @@ def wide(
     from factor_windows.spark.wide import wide as widened
 
     return widened(result, latest=latest, at=at, name=name)
+
+
+fan_out = split_by_query
+"""The name that `split_by_query` had before."""

@@ -15,6 +15,7 @@ from factor_windows.slices import Slices, Tiling, in_order
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from os import PathLike
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
@@ -236,7 +237,9 @@ class Plan:
 
         return emit(self, dialect=dialect)
 
-    def run(self, events: DataFrame, *, mode: str = "append", checkpoint: str | None = None) -> DataFrame:
+    def run(
+        self, events: DataFrame, *, mode: str = "append", checkpoint: str | PathLike[str] | None = None
+    ) -> DataFrame:
         """Compute the plan over a PySpark DataFrame of events, a batch or a stream.
 
         For streams, `mode` is the output mode in which the result will be written: append, update or complete. Given
@@ -250,14 +253,21 @@ class Plan:
             return stream.run(self, events, mode=mode, checkpoint=checkpoint)
         return batch.run(self, events)
 
-    def flush(self, events: DataFrame, stopped: StreamingQuery | datetime) -> DataFrame:
+    def flush(
+        self,
+        events: DataFrame,
+        stopped: StreamingQuery | datetime | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> DataFrame:
         """Compute the windows that a stream had not closed when it stopped, from all its events read as a batch.
 
-        `stopped` is the streaming query, or its last watermark.
+        `stopped` is the streaming query, or the time up to which its windows were closed. A query that was started
+        again, and had nothing to do, does not know that time; its `checkpoint` does.
         """
         from factor_windows.spark.stream import flush
 
-        return flush(self, events, stopped)
+        return flush(self, events, stopped, checkpoint=checkpoint)
 
 
 def _parents_first(tree: Tree) -> Iterator[Node]:

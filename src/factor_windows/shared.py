@@ -13,6 +13,7 @@ from factor_windows.workload import Workload
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from os import PathLike
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
@@ -120,13 +121,13 @@ class SharedPlan:
         return explain(self, physical=physical or events is not None, streaming=streaming, events=events)
 
     def run(
-        self, events: DataFrame, *, mode: str = "append", checkpoint: str | None = None
+        self, events: DataFrame, *, mode: str = "append", checkpoint: str | PathLike[str] | None = None
     ) -> Mapping[str, DataFrame] | DataFrame:
         """Compute the plan over a PySpark DataFrame of events.
 
         A batch gives a mapping from each query's name to its result; they share one pass, whose outcome Spark keeps
         until `unpersist()` is called on the mapping. A stream gives one DataFrame for all queries, with a `query_id`;
-        `factor_windows.fan_out` tells them apart in each micro-batch.
+        `factor_windows.split_by_query` tells them apart in each micro-batch.
         """
         from factor_windows.spark import many
         from factor_windows.spark.trouble import check_events
@@ -136,11 +137,17 @@ class SharedPlan:
             return many.stream(self, events, mode=mode, checkpoint=checkpoint)
         return many.batch(self, events)
 
-    def flush(self, events: DataFrame, stopped: StreamingQuery | datetime) -> Results:
+    def flush(
+        self,
+        events: DataFrame,
+        stopped: StreamingQuery | datetime | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> Results:
         """Compute the windows that a stream had not closed when it stopped, from all its events read as a batch."""
         from factor_windows.spark.many import flush
 
-        return flush(self, events, stopped)
+        return flush(self, events, stopped, checkpoint=checkpoint)
 
     def _repr_html_(self) -> str:
         """Show the plan in a notebook: a picture of each tree."""

@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from factor_windows.aggregates import Aggregate
 from factor_windows.errors import QueryError
-from factor_windows.expressions import Expression, conjuncts, depends_on, either, implied, only_where, quoted
+from factor_windows.expressions import Expression, conjuncts, depends_on, either, implied, in_order, only_where, quoted
 from factor_windows.functions import Kind
 from factor_windows.graph import Node
 from factor_windows.plan import Asked
@@ -55,6 +55,12 @@ class Workload:
     """Columns of events and the conditions that make them: what only some queries are about."""
     guarded: Mapping[str, str]
     """Columns of events and the keys that make them: those that are computed for their own queries' events only."""
+
+    @property
+    def derived(self) -> dict[str, str]:
+        """Return all columns that are computed from events before they are aggregated, each with its expression."""
+        flags = {name: f"coalesce({in_order(condition)}, FALSE)" for name, condition in self.flags.items()}
+        return {**flags, **self.guarded}
 
     @property
     def states(self) -> int:

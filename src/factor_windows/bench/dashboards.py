@@ -22,6 +22,7 @@ from factor_windows.spark import many
 from factor_windows.spark.analyze import analyze
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
+from factor_windows.spark.split_by_query import split_by_query
 from factor_windows.spark.stream import use_rocksdb
 from factor_windows.window import Window, parse_window
 
@@ -161,7 +162,7 @@ def _on_a_stream(
     each = [steady(naive(query, stream), f"alone_{place}") for place, query in enumerate(DASHBOARDS)]
     seconds["naive"] = [sum(parts) for parts in zip(*(taken for taken, _ in each), strict=True)]
     state["naive"] = {part: sum(state[part] for _, state in each) for part in ("operators", "rows", "bytes")}
-    told_apart = many.fan_out(spark.table("together"))
+    told_apart = split_by_query(spark.table("together"))
     wrong = []
     for place, query in enumerate(DASHBOARDS):
         ours, theirs = told_apart[query.name], spark.table(f"alone_{place}")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -17,6 +16,7 @@ from factor_windows.slices import Slices
 from factor_windows.spark.absent import check_absent
 from factor_windows.spark.columns import Types, microseconds, timestamp, types_of
 from factor_windows.spark.fan_out import after_edges, looked_up
+from factor_windows.spark.trouble import spark_says
 
 WINDOW_NAMES = "factor_windows.windows"
 """Where a result notes, on its `window_id`, the names of its windows."""
@@ -150,24 +150,19 @@ class Chain:
         )
 
 
+def with_columns(events: DataFrame, columns: Mapping[str, str]) -> DataFrame:
+    """Compute columns of events, given as expressions, before anything else."""
+    with spark_says("Spark cannot read a condition or a key"):
+        return events.withColumns({name: F.expr(sql) for name, sql in columns.items()}) if columns else events
+
+
 def finished(query: Query, result: DataFrame) -> DataFrame:
     """Do what the query does after its aggregates."""
-    return finished_by(result, **what_follows(query))
-
-
-def what_follows(query: Query) -> dict[str, Any]:
-    """Return as plain text what a query does after its aggregates."""
-    output = [(column.sql, column.name) for column in query.parsed_output]
-    return {"having": query.having, "output": output, "outer": query.outer}
-
-
-def finished_by(result: DataFrame, *, having: str, output: Sequence[tuple[str, str]], outer: str) -> DataFrame:
-    """Do what `what_follows` says."""
-    if having:
-        result = result.where(having)
-    if output:
-        result = result.select(*(F.expr(sql).alias(name) for sql, name in output))
-    return result.sparkSession.sql(outer, result=result) if outer else result
+    if query.having:
+        result = result.where(query.having)
+    if query.parsed_output:
+        result = result.select(*(F.expr(column.sql).alias(column.name) for column in query.parsed_output))
+    return result.sparkSession.sql(query.outer, result=result) if query.outer else result
 
 
 def braced(sql: str) -> str:

@@ -1,76 +1,170 @@
-"""A plan remembered beside a stream's checkpoint: another plan is refused, instead of misreading its state."""
+"""A note beside a stream's checkpoint: the plan whose state it holds, so that no other plan misreads it.
+
+A stream that is started again runs the kept plan, whose state is there, and shows of it what the query asks for now.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from factor_windows.errors import PlanError
-from factor_windows.plan import Plan
+from factor_windows.errors import PlanError, QueryError
+from factor_windows.expressions import conjuncts, parse, sql_of
+from factor_windows.levels import Feed, Level
+from factor_windows.plan import Asked, Plan
+from factor_windows.query import Query
 from factor_windows.serialize import from_json, to_json
-from factor_windows.spark.chain import Chain
 
 FOLDER = "factor-windows"
+OF_SPARK = "{metadata,offsets,commits}"
+"""What Spark itself writes into a checkpoint, as a pattern."""
+_GLOB = "{}[]*?\\"
+_MISSING = "PATH_NOT_FOUND"
 
 
-def begun_with(spark: SparkSession, place: str, plan: Plan) -> Plan:
-    """Return the plan that a checkpoint was begun with, if it is one for the same query.
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a checkpoint's state holds: a plan, how its levels feed each other, and its states in their order."""
 
-    A search that is cut by its time limit may find another plan when a stream is started again. What is kept goes on.
-    """
-    kept = _kept(spark, place).get("plan")
-    before = from_json(kept) if kept else plan
-    same = (before.query, before.asked) == (plan.query, plan.asked)
-    return before if same else plan
+    plan: Plan
+    levels: tuple[Level, ...]
+    states: tuple[Any, ...]
+    """The lift and the combination of each state, or, where there are none, the aggregates themselves."""
+    mode: str
+    derived: Mapping[str, str] | None = field(default_factory=dict)
+    """Columns that several queries compute from the events first; `None` in notes older than these."""
+
+    def to_json(self) -> str:
+        """Write the note; `from_json` reads it."""
+        levels = [[asdict(feed) for feed in level.feeds] for level in self.levels]
+        own = {"levels": levels, "states": self.states, "mode": self.mode, "derived": self.derived}
+        return json.dumps({**own, "plan": to_json(self.plan)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Note:
+        """Read a note of this version or an earlier one."""
+        found = json.loads(text)
+        levels = tuple(_read_level(feeds) for feeds in found["levels"])
+        states = tuple(tuple(each) if isinstance(each, list) else each for each in found["states"])
+        derived = found.get("derived")
+        if derived is not None:
+            derived = {name: _expression(text) for name, text in derived.items()}
+        return cls(from_json(found["plan"]), levels, states, found["mode"], derived)
 
 
-def remember(spark: SparkSession, place: str, chain: Chain, *, mode: str) -> None:
-    """Write down what a checkpoint's state means, or compare it with what was written down."""
-    now = json.loads(json.dumps(_meaning(chain, mode)))
-    before = _kept(spark, place)
-    if not before:
-        text = json.dumps(now | {"plan": to_json(chain.plan)})
-        rows = spark.createDataFrame([(text,)], "value string").coalesce(1)
-        rows.write.mode("overwrite").text(f"{place.rstrip('/')}/{FOLDER}")
-        return
-    changed = [part for part in now if before.get(part) != now[part]]
-    if changed:
-        raise PlanError(
-            f"the checkpoint {place!r} belongs to another plan: {', '.join(changed)} changed"
-            f"{_of_windows(before, now)}; start with a new checkpoint, or go back to the old query"
-        )
-
-
-def _kept(spark: SparkSession, place: str) -> dict[str, Any]:
-    """Read what was written down beside a checkpoint; nothing if it is new."""
+def read_note(spark: SparkSession, place: str) -> Note | None:
+    """Read the note of a checkpoint that a stream has begun; nothing if none has begun it yet."""
+    if not _is_there(spark, place, OF_SPARK):
+        # Somebody looked at a plan and started nothing: there is no state to misread.
+        return None
     try:
-        rows = spark.read.text(f"{place.rstrip('/')}/{FOLDER}").collect()
-    except AnalysisException:
-        return {}
-    found: dict[str, Any] = json.loads(rows[0][0]) if rows else {}
-    return found
+        lines = _read(spark, place, FOLDER).collect() if _is_there(spark, place, FOLDER) else []
+        if lines:
+            return Note.from_json(lines[0][0])
+    except (ValueError, KeyError, TypeError) as trouble:
+        raise PlanError(
+            f"the note in {place}/{FOLDER} is damaged: {type(trouble).__name__} {trouble}; start with a new checkpoint"
+        ) from None
+    raise PlanError(
+        f"the checkpoint {place!r} was begun without checkpoint=, so nobody knows what its state means; "
+        "start with a new one, and give its place to run(..., checkpoint=...) too"
+    )
 
 
-def _meaning(chain: Chain, mode: str) -> dict[str, Any]:
-    query = chain.query
-    return {
-        "windows": {node.name: node.window.label for node in chain.plan.nodes},
-        "levels": [[asdict(feed) for feed in level.feeds] for level in chain.physical.levels],
-        "keys": [key.sql for key in query.parsed_keys],
-        "time": query.parsed_time.sql,
-        "condition": query.where,
-        "states": [[state.lift, state.combine] for state in chain.types.states]
-        or [result.direct for result in chain.types.results],
-        "mode": mode,
-    }
+def write_note(spark: SparkSession, place: str, note: Note) -> None:
+    """Write down what the state of a checkpoint will mean."""
+    rows = spark.createDataFrame([(note.to_json(),)], "value string").coalesce(1)
+    rows.write.mode("overwrite").text(f"{place}/{FOLDER}")
 
 
-def _of_windows(before: dict[str, Any], now: dict[str, Any]) -> str:
-    old, new = before.get("windows", {}), now["windows"]
-    words = [f"{label} is new" for name, label in new.items() if old.get(name) != label]
-    words += [f"{label} is gone" for name, label in old.items() if new.get(name) != label]
-    return f" ({', '.join(words)})" if words else ""
+def check_fits(note: Note, place: str, plan: Plan, *, mode: str, derived: Mapping[str, str]) -> None:
+    """Refuse a plan that the state of a checkpoint cannot answer, and say what differs."""
+    reasons = list(_differences(note, plan, mode, derived))
+    if reasons:
+        raise refusal(place, reasons)
+
+
+def refusal(place: str, reasons: Sequence[str]) -> PlanError:
+    """Return the error that says why a checkpoint does not fit."""
+    return PlanError(
+        f"the checkpoint {place!r} belongs to another plan: {', '.join(reasons)}; "
+        "start with a new checkpoint, or go back to the old query"
+    )
+
+
+def literally(place: str) -> str:
+    r"""Write a path so that Spark takes it as it is when it reads, without looking for patterns.
+
+    >>> print(literally("s3://jobs/ck[1]"))
+    s3://jobs/ck\[1\]
+    """
+    return "".join(f"\\{letter}" if letter in _GLOB else letter for letter in place)
+
+
+def _read(spark: SparkSession, place: str, pattern: str) -> DataFrame:
+    # Of one path Spark first asks whether a stream wrote it, and logs a stack trace where there is none; not of two.
+    return spark.read.text([f"{literally(place)}/{pattern}"] * 2)
+
+
+def _is_there(spark: SparkSession, place: str, pattern: str) -> bool:
+    try:
+        # Asking for the schema makes Spark look for the files, and reads none of them.
+        return bool(_read(spark, place, pattern).schema)
+    except AnalysisException as mistake:
+        if mistake.getCondition() == _MISSING:
+            return False
+        raise
+
+
+def _differences(note: Note, plan: Plan, mode: str, derived: Mapping[str, str]) -> Iterator[str]:
+    """List what a plan asks for that a checkpoint's state does not hold."""
+    before, now = note.plan.query, plan.query
+    if note.mode != mode:
+        yield f"its mode is {note.mode}, not {mode}"
+        return
+    if before.parsed_time.sql != now.parsed_time.sql:
+        yield f"its time is {before.parsed_time.sql}, not {now.parsed_time.sql}"
+    if _conditions(before) != _conditions(now):
+        yield f"its condition is {before.where or 'none'}, not {now.where or 'none'}"
+    if plan.search == "none" and len(note.levels) > 1:
+        yield f"its plan is of search {note.plan.search!r}, not of search 'none', which feeds all windows from events"
+    kept = {each.node: _aggregates(each, before) for each in note.plan.asked}
+    for each in plan.asked:
+        label = ", ".join(each.names)
+        if each.node not in kept:
+            yield f"{label} is new"
+            continue
+        for aggregate in dict.fromkeys(_aggregates(each, now)):
+            if aggregate not in kept[each.node]:
+                yield f"{_readable(aggregate, derived)} of {label} is new"
+
+
+def _aggregates(asked: Asked, query: Query) -> list[str]:
+    return [query.parsed_aggregates[place].sql for place in asked.aggregates]
+
+
+def _conditions(query: Query) -> set[str]:
+    return {part for part in conjuncts(query.where) if part != "TRUE"} if query.where else set()
+
+
+def _readable(aggregate: str, derived: Mapping[str, str]) -> str:
+    for name, text in derived.items():
+        aggregate = aggregate.replace(name, text)
+    return aggregate
+
+
+def _read_level(feeds: list[dict[str, Any]]) -> Level:
+    read = tuple(
+        Feed(**feed | {"edges": tuple(map(tuple, feed["edges"])), "grid": tuple(feed["grid"])}) for feed in feeds
+    )
+    return Level(nodes=tuple(feed.target for feed in read), feeds=read)
+
+
+def _expression(text: str) -> str:
+    """Read text from a file as one expression and nothing else."""
+    return sql_of(parse(text, what="column", error=QueryError)[0])

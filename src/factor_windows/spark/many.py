@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from math import ceil, inf
+from os import PathLike
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -13,20 +13,21 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import DoubleType, FloatType, StringType
 
 from factor_windows.cost import SparkCost
-from factor_windows.errors import OptionError
-from factor_windows.expressions import depends_on, implied, in_order, quoted
+from factor_windows.errors import QueryError
+from factor_windows.expressions import depends_on, implied, quoted
 from factor_windows.plan import Plan
 from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.shared import Group, SharedPlan
 from factor_windows.spark import batch as one_batch
 from factor_windows.spark import stream as one_stream
-from factor_windows.spark.chain import WINDOW_NAMES, finished, finished_by, what_follows
+from factor_windows.spark.chain import WINDOW_NAMES, finished, with_columns
+from factor_windows.spark.split_by_query import remember
 from factor_windows.spark.trouble import spark_says
 from factor_windows.workload import FLAG, Member
 
-QUERY = "factor_windows.query"
-"""Where a stream of several queries notes, on the column of each, what is still to be done with its rows."""
 WINDOW_ID, *WINDOW_ENDS = WINDOW_COLUMNS
+OWN = ("query_id", *WINDOW_ENDS)
+"""The columns that every row of a stream of several queries has, beside one for each query."""
 ROWS_PER_PARTITION = 50_000
 """How many rows of the common result are worth a partition, where it is known how many there are."""
 
@@ -67,9 +68,19 @@ def batch(plan: SharedPlan, events: DataFrame) -> Results:
     return _results(fitting(plan, events), events, one_batch.run)
 
 
-def flush(plan: SharedPlan, events: DataFrame, stopped: StreamingQuery | datetime) -> Results:
+def flush(
+    plan: SharedPlan,
+    events: DataFrame,
+    stopped: StreamingQuery | datetime | None = None,
+    *,
+    checkpoint: str | PathLike[str] | None = None,
+) -> Results:
     """Compute what a stream of these queries had not closed when it stopped."""
-    return _results(fitting(plan, events), events, lambda each, rows: one_stream.flush(each, rows, stopped))
+
+    def rest(each: Plan, rows: DataFrame) -> DataFrame:
+        return one_stream.flush(each, rows, stopped, checkpoint=checkpoint)
+
+    return _results(fitting(plan, events), events, rest)
 
 
 def _results(plan: SharedPlan, events: DataFrame, compute: Callable[[Plan, DataFrame], DataFrame]) -> Results:
@@ -96,19 +107,25 @@ def _partitions(group: Group) -> int | None:
     return ceil(rows / ROWS_PER_PARTITION)
 
 
-def stream(plan: SharedPlan, events: DataFrame, *, mode: str, checkpoint: str | None) -> DataFrame:
+def stream(plan: SharedPlan, events: DataFrame, *, mode: str, checkpoint: str | PathLike[str] | None) -> DataFrame:
     """Compute all queries over a stream: one chain of operators, whose rows say which query they are for."""
+    for query in plan.queries:
+        if query.name.lower() in OWN:
+            raise QueryError(
+                f"a query is named {query.name!r}, as a column that every row of a stream of several queries has; "
+                "give it another name with Query(..., name=...)"
+            )
     plan = fitting(plan if len(plan.groups) == 1 else plan.again(together=True), events)
     [group] = plan.groups
     labels = _labels(plan, events)
-    rows = one_stream.run(group.plan, flagged(group, events), mode=mode, checkpoint=checkpoint)
+    rows = one_stream.run(group.plan, events, mode=mode, checkpoint=checkpoint, derived=group.workload.derived)
     rows = _for_each_query(group, rows)
     columns = []
+    noted = remember(plan.queries)
     for member in group.workload.members:
         result = F.struct(*_columns(member, labels[member.name]))
-        noted = {QUERY: json.dumps(what_follows(member.query)), WINDOW_NAMES: _window_names(member)}
         columns.append(F.when(F.col("query_id") == member.name, result).alias(member.name, metadata=noted))
-    return rows.select("query_id", *WINDOW_ENDS, *columns)
+    return rows.select(*OWN, *columns)
 
 
 def _for_each_query(group: Group, rows: DataFrame) -> DataFrame:
@@ -132,20 +149,6 @@ def _for_each_query(group: Group, rows: DataFrame) -> DataFrame:
     place = F.expr("entry + 1")
     query = F.element_at(F.lit([member.name for _, member, _ in entries]), place)
     return rows.withColumns({"query_id": query, WINDOW_ID: F.element_at(F.lit([name for *_, name in entries]), place)})
-
-
-def fan_out(batch: DataFrame) -> dict[str, DataFrame]:
-    """Tell the queries of a shared plan's rows apart, each with its own columns."""
-    found = {}
-    for field in batch.schema:
-        if QUERY in field.metadata:
-            own = batch.where(F.col("query_id") == field.name).select(F.col(f"{quoted(field.name)}.*"))
-            named = F.col(WINDOW_ID).alias(WINDOW_ID, metadata={WINDOW_NAMES: field.metadata[WINDOW_NAMES]})
-            own = own.select(*(named if name == WINDOW_ID else F.col(quoted(name)) for name in own.columns))
-            found[field.name] = finished_by(own, **json.loads(field.metadata[QUERY]))
-    if not found:
-        raise OptionError("fan_out takes the rows of a shared plan's stream; these have no query_id of one")
-    return found
 
 
 def fitting(plan: SharedPlan, events: DataFrame) -> SharedPlan:
@@ -200,11 +203,7 @@ def _labels(plan: SharedPlan, events: DataFrame) -> dict[str, list[str]]:
 
 def flagged(group: Group, events: DataFrame) -> DataFrame:
     """Say of each event once which queries' conditions it meets, and compute keys that only their own events have."""
-    workload = group.workload
-    flags = {name: f"coalesce({in_order(sql)}, false)" for name, sql in workload.flags.items()}
-    columns = {name: F.expr(sql) for name, sql in {**flags, **workload.guarded}.items()}
-    with spark_says("Spark cannot read a condition"):
-        return events.withColumns(columns) if columns else events
+    return with_columns(events, group.workload.derived)
 
 
 def _own(member: Member, rows: DataFrame, labels: list[str]) -> DataFrame:

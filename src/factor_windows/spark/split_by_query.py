@@ -1,0 +1,67 @@
+"""The rows of a stream of several queries told apart, each query's with its own columns.
+
+What a query does after its aggregates is SQL. It comes from a plan, held in Python, and never from the rows: their
+columns say by a fingerprint which queries they are for, and anybody may write such a thing on a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from factor_windows.errors import OptionError
+from factor_windows.expressions import quoted
+from factor_windows.query import WINDOW_COLUMNS, Query
+from factor_windows.shared import SharedPlan
+from factor_windows.spark.chain import WINDOW_NAMES, finished
+
+QUERIES = "factor_windows.queries"
+"""Where a stream of several queries notes, on the column of each, the fingerprint of them all."""
+WINDOW_ID = WINDOW_COLUMNS[0]
+_planned: dict[str, tuple[Query, ...]] = {}
+"""The queries of the streams that were planned in this process, by their fingerprints."""
+
+
+def remember(queries: tuple[Query, ...]) -> dict[str, str]:
+    """Keep the queries of a stream for `split_by_query`; return what is to be noted on their columns."""
+    fingerprint = sha256(repr(queries).encode()).hexdigest()
+    _planned[fingerprint] = queries
+    return {QUERIES: fingerprint}
+
+
+def split_by_query(batch: DataFrame, *, plan: SharedPlan | None = None) -> dict[str, DataFrame]:
+    """Tell the queries of a shared plan's rows apart, each with its own columns."""
+    columns = [field.name for field in batch.schema if QUERIES in field.metadata]
+    if plan is None:
+        queries = _known(batch)
+    else:
+        queries = plan.queries
+        # Rows that were written and read again may have lost what was noted on their columns.
+        columns = columns or batch.columns
+    if "query_id" not in batch.columns or not {query.name for query in queries} <= set(columns):
+        raise OptionError(
+            "split_by_query takes the rows of a shared plan's stream; these have no query_id, or no column for each "
+            "of the plan's queries"
+        )
+    return {query.name: _own(query, batch) for query in queries}
+
+
+def _known(batch: DataFrame) -> Iterable[Query]:
+    """Return the queries that the rows are for, if they were planned in this process."""
+    noted = {field.metadata[QUERIES] for field in batch.schema if QUERIES in field.metadata}
+    if not noted:
+        raise OptionError("split_by_query takes the rows of a shared plan's stream; these have no query_id of one")
+    if len(noted) > 1 or not noted <= _planned.keys():
+        raise OptionError(
+            "these rows are for queries that were not planned in this process; "
+            "pass their plan: split_by_query(batch, plan=plan)"
+        )
+    return _planned[noted.pop()]
+
+
+def _own(query: Query, batch: DataFrame) -> DataFrame:
+    own = batch.where(F.col("query_id") == query.name).select(F.col(f"{quoted(query.name)}.*"))
+    return finished(query, own.withMetadata(WINDOW_ID, {WINDOW_NAMES: list(dict.fromkeys(query.window_names))}))
