@@ -33,7 +33,7 @@ class Case:
     query: Query
     options: dict[str, object] = field(default_factory=dict)
     way: str = "batch"
-    settings: Settings = Settings()
+    settings: Settings = field(default_factory=Settings)
 
     def compute(self, events: DataFrame) -> DataFrame:
         plan = optimize(self.query, **self.options)

@@ -1,4 +1,4 @@
-"""Two more opinions about plain queries: DuckDB, which runs the plan's SQL, and the reference, which is plain Python."""
+"""Two more opinions about plain queries: DuckDB, which runs the plan's SQL, and the reference in plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """DuckDB's text over a table of scalar functions in keys, arguments and conditions, compared with Spark by value."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 

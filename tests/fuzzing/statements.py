@@ -1,4 +1,5 @@
 """SQL statements: names that clash, columns without a name, sub-queries, ROLLUP, UNION ALL; compared with spark.sql."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 
