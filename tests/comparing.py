@@ -1,9 +1,24 @@
 """Comparing the results of two runs."""
 
+import contextlib
+import io
 import math
+import re
 from decimal import Decimal
 
 from pyspark.sql import functions as F
+
+
+def columns_of(frame):
+    """List the columns of a result by what users see of them: names, types and nullability, not metadata."""
+    return [(field.name, field.dataType, field.nullable) for field in frame.schema]
+
+
+def operators(frame):
+    """Return the physical plan of a DataFrame without the numbers and places that differ from one to the next."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        frame.explain()
+    return re.sub(r"#\d+L?|plan_id=\d+|[0-9a-f]{8}-[0-9a-f-]{27}|_\d+\b", "", printed.getvalue())
 
 
 def by_instance(query, frame):
