@@ -323,9 +323,8 @@ def test_names_of_any_kind_work(spark):
         (row.a, row.b, name, row.s * seconds, (row.s + 1) * seconds, row.n, row.m)
         for name, seconds in (('it\'s "ten"', 10), ("`twenty`", 20))
         for row in spark.sql(
-            "SELECT id % 3 AS a, id % 2 AS b, id DIV {seconds} AS s, sum(id) AS n, max(id) AS m FROM range(50)"
-            " GROUP BY ALL",
-            seconds=F.lit(seconds),
+            f"SELECT id % 3 AS a, id % 2 AS b, id DIV {seconds} AS s, sum(id) AS n, max(id) AS m FROM range(50)"
+            " GROUP BY ALL"
         ).collect()
     ]
     times = {name: F.unix_seconds(name) for name in ("window_start", "window_end")}

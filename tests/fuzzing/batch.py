@@ -154,8 +154,9 @@ def _differences(
     case: Case, right: dict[Query, DataFrame], expected: list[Row] | None, frame: DataFrame, found: list[Row]
 ) -> list[str]:
     query, scale = case.query, case.data.scale
-    values = values_of(query.aggregates, frame.schema)
-    problems = unlike(frame.schema, right[query].schema) if query in right else []
+    is_text = case.way == "sql"
+    values = values_of(query.aggregates, frame.schema, is_text=is_text)
+    problems = unlike(frame.schema, right[query].schema, is_text=is_text) if query in right else []
     by_python = by_reference(query, case.data) if case.is_plain else None
     if expected is None:
         expected = by_python or []

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 import factor_windows as fw
 from fuzzing.data import Data, draw_data, quoted
-from fuzzing.results import Value, collected, differing, unlike
+from fuzzing.results import Value, collected, differing, is_floating, unlike
 from fuzzing.settings import Settings, draw_settings
 from fuzzing.trouble import first_line, is_arithmetic
 
@@ -186,7 +186,9 @@ def check_statements(
             except Exception as trouble:
                 problems.append((f"{way}{text}", first_line(trouble)))
     for text, frame in ours.items():
-        problems += [(text, found) for found in unlike(frame.schema, _of(right, text).schema)]
+        problems += [
+            (text, found) for found in unlike(frame.schema, _of(right, text).schema, is_text=_is_emitted(text))
+        ]
     problems += _rows(right, ours, data.scale)
     return [f"{settings}, {text!r}: {problem}" for text, problem in problems], refused
 
@@ -227,7 +229,7 @@ def _one_by_one(right: dict[str, DataFrame], ours: dict[str, DataFrame], scale: 
 
 def _difference(text: str, ours: list, right: list, schema: StructType, scale: float) -> Iterator[tuple[str, str]]:
     """Compare by rows; floating columns, which may differ in their last digits, go last."""
-    floating = [place for place, field in enumerate(schema) if field.dataType.typeName() in ("double", "float")]
+    floating = [place for place, field in enumerate(schema) if is_floating(field, _is_emitted(text))]
     order = [*(place for place in range(len(schema)) if place not in floating), *floating]
     if any(len(row) != len(schema) for row in [*ours, *right]):
         return
@@ -242,6 +244,10 @@ def _emitted(session: SparkSession, text: str) -> DataFrame:
     if not isinstance(query, fw.Query):
         raise fw.SqlError("several queries have no text")
     return session.sql(fw.optimize(query).sql(dialect="spark"))
+
+
+def _is_emitted(text: str) -> bool:
+    return text.startswith("emitted: ")
 
 
 def _bare(text: str) -> str:
