@@ -117,8 +117,11 @@ def check(spark: SparkSession, cases: list[Case]) -> list[tuple[Case, str]]:
     try:
         results = collected(frames)
     except Exception:
+        naively = {query: _outcome(frame) for query, frame in right.items()}
         return found + [
-            each for place, case in enumerate(cases) if place in ours for each in _alone(case, right, ours[place])
+            (cases[place], text)
+            for place, frame in ours.items()
+            for text in _alone(cases[place], right, naively, frame)
         ]
     for place, frame in ours.items():
         case = cases[place]
@@ -127,18 +130,18 @@ def check(spark: SparkSession, cases: list[Case]) -> list[tuple[Case, str]]:
     return found
 
 
-def _alone(case: Case, right: dict[Query, DataFrame], frame: DataFrame) -> list[tuple[Case, str]]:
+def _alone(
+    case: Case, right: dict[Query, DataFrame], naively: dict[Query, tuple[list[Row] | None, str]], frame: DataFrame
+) -> list[str]:
     """Check one case whose job failed, or one beside it: it may fail where Spark does, and must then."""
-    expected, theirs = _outcome(right.get(case.query))
+    expected, theirs = naively.get(case.query, (None, ""))
     found, failed = _outcome(frame)
     if theirs:
-        # Spark alone cannot run it; only what fails on numbers depends on the data and must fail here as well.
-        if not failed and is_arithmetic(theirs):
-            return [(case, f"runs where Spark says {theirs}")]
-        return []
-    if failed or found is None:
-        return [(case, failed)]
-    return [(case, text) for text in _differences(case, right, expected, frame, found)]
+        # Only what fails on numbers depends on nothing but the data, and must fail here as well.
+        return [f"runs where Spark says {theirs}"] if is_arithmetic(theirs) and not failed else []
+    if found is None:
+        return [failed]
+    return _differences(case, right, expected, frame, found)
 
 
 def _outcome(frame: DataFrame | None) -> tuple[list[Row] | None, str]:
