@@ -6,6 +6,11 @@ from decimal import Decimal
 from pyspark.sql import functions as F
 
 
+def columns_of(frame):
+    """List the columns of a result by what users see of them: names, types and nullability, not metadata."""
+    return [(field.name, field.dataType, field.nullable) for field in frame.schema]
+
+
 def by_instance(query, frame):
     """Collect a result as {keys, window, start, end: values}; times as text, which has no zone to get wrong."""
     times = {name: F.col(name).cast("string") for name in ("window_start", "window_end")}

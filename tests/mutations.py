@@ -1,18 +1,23 @@
 """Do the tests notice? Plants one bug at a time in a copy of the project, and says which test catches it.
 
-`python tests/mutations.py` takes some minutes; docs/testing.md has the outcome.
+`python tests/mutations.py` takes some minutes, `--only NAME` plants the bugs whose names contain NAME; docs/testing.md
+has the outcome. A bug is one line here: its name, a file of the package, a text that stands there once, the wrong text
+for it, and the test that should catch it, which is run first. test_mutations.py fails when a text stands there no more.
 """
 # ruff: noqa: E501
 
+import argparse
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
-TESTS = (
+PACKAGE = ROOT / "src" / "factor_windows"
+PURE = (
     "test_coverage.py",
     "test_slices.py",
     "test_levels.py",
@@ -21,78 +26,97 @@ TESTS = (
     "test_search.py",
 )
 ON_SPARK = ("test_fuzz.py", "test_spark_batch.py", "test_many.py", "test_spark_stream.py")
-BUGS = [
-    ("a wrong multiplier", "coverage.py", "return 1 + (child.range - parent.range) // parent.slide",
-     "return (child.range - parent.range) // parent.slide"),
-    ("one tile too few", "coverage.py", "return 1 - (parent.range - child.range) // stride(parent)",
-     "return -((parent.range - child.range) // stride(parent))"),
-    ("truncation for floor", "spark/fan_out.py", 'terms = [f"pmod({begin}', 'terms = [f"mod({begin}'),
-    ("truncation for floor, one progression", "spark/fan_out.py", 'f"pmod({begin}, {constant([step', 'f"mod({begin}, {constant([step'),
-    ("slide for range", "levels.py", "always = child.range % child.slide == 0", "always = True"),
-    ("a dropped FILTER", "aggregates.py", "conditions = [_expression(self.filter)] if self.filter else []", "conditions = []"),
-    ("an off-by-one at a chunk's halo", "spark/batch.py", 'near = f"pmod({self.start}, {length}) < {self.longest}"',
-     'near = f"pmod({self.start}, {length}) < {self.longest} - {length} / 2"'),
-    ("instances of two chunks shown twice", "spark/batch.py",
-     'inside += f" AND {start} < {self.chunk} + {self.physical.chunk}"', 'inside += ""'),
-    ("means of parts not weighted", "functions.py", 'return f"avg(:{mean}) + regr_sxy(:n, :{mean}) / sum(:n)"',
-     'return f"avg(:{mean})"'),
-    ("overlapping parts summed", "graph.py", "return tiles(parent, child) or (kind is Kind.OVERLAP_SAFE and covers(parent, child))",
-     "return tiles(parent, child) or covers(parent, child)"),
-    ("an edge of slices forgotten", "slices.py", "return (starts,) if starts == ends else (starts, ends)", "return (starts,)"),
-    ("a key kept where it should be gone", "spark/chain.py", "found[name] = above if all(has) else", "found[name] = above if any(has) else"),
-    ("rows of other queries' events", "spark/many.py",
-     'return f"CAST({member.present} AS INT) > 0" if member.present else "true"', 'return "true"'),
-    ("the stream's window without its node", "spark/stream.py", "groups = [*self.keys, *([self.node] if by_node else []), self.window]",
-     "groups = [*self.keys, self.window]"),
-]  # fmt: skip
+BUGS = (
+    ("a wrong multiplier", "coverage.py", "return 1 + (child.range - parent.range) // parent.slide", "return (child.range - parent.range) // parent.slide", "test_coverage.py::test_the_multiplier_is_the_size_of_the_covering_set"),
+    ("one tile too few", "coverage.py", "return 1 - (parent.range - child.range) // stride(parent)", "return -((parent.range - child.range) // stride(parent))", "test_slices.py::test_a_sparse_partition_is_what_its_definition_says"),
+    ("truncation for floor", "spark/fan_out.py", 'terms = [f"pmod({begin}', 'terms = [f"mod({begin}', "test_spark_batch.py::test_a_generated_query_gives_what_naive_spark_gives"),
+    ("truncation for floor, one progression", "spark/fan_out.py", 'f"pmod({begin}, {constant([step', 'f"mod({begin}, {constant([step', "test_spark_batch.py::test_a_generated_query_gives_what_naive_spark_gives"),
+    ("slide for range", "levels.py", "always = child.range % child.slide == 0", "always = True", "test_levels.py::test_whichever_depths_are_kept_the_rows_are_the_same"),
+    ("a dropped FILTER", "aggregates.py", "conditions = [_expression(self.filter)] if self.filter else []", "conditions = []", "test_search.py::test_every_plan_gives_what_its_query_means"),
+    ("an off-by-one at a chunk's halo", "spark/batch.py", 'f"{after} < {self.longest}"', 'f"{after} < {self.longest} - {length} / 2"', "test_fuzz.py::test_windows_that_reach_over_the_edge_of_a_chunk_are_whole_and_come_once"),
+    ("instances of two chunks shown twice", "spark/batch.py", 'inside += f" AND {start} < {self.chunk} + {self.physical.chunk}"', 'inside += ""', "test_fuzz.py::test_windows_that_reach_over_the_edge_of_a_chunk_are_whole_and_come_once"),
+    ("means of parts not weighted", "functions.py", 'return f"avg(:{mean}) + regr_sxy(:n, :{mean}) / sum(:n)"', 'return f"avg(:{mean})"', "test_fuzz.py::test_moments_of_parts_are_merged_again_and_again"),
+    ("overlapping parts summed", "graph.py", "return tiles(parent, child) or (kind is Kind.OVERLAP_SAFE and covers(parent, child))", "return tiles(parent, child) or covers(parent, child)", "test_levels.py::test_long_windows_run_through_hidden_ones"),
+    ("an edge of slices forgotten", "slices.py", "return (starts,) if starts == ends else (starts, ends)", "return (starts,)", "test_slices.py::test_pieces_serve_what_they_tile"),
+    ("a key kept where it should be gone", "spark/chain.py", "found[name] = above if all(has) else", "found[name] = above if any(has) else", "test_many.py::test_generated_queries_give_together_what_each_gives_alone"),
+    ("rows of other queries' events", "spark/many.py", 'return f"CAST({member.present} AS INT) > 0" if member.present else "true"', 'return "true"', "test_many.py::test_generated_queries_give_together_what_each_gives_alone"),
+    ("the stream's window without its node", "spark/stream.py", "groups = [*self.keys, *([self.node] if by_node else []), self.window]", "groups = [*self.keys, self.window]", "test_fuzz.py::test_generated_streams_give_what_batch_gives"),
+)  # fmt: skip
 
 
-def caught(name: str, file: str, right: str, wrong: str) -> str:
-    """Plant a bug and return the first test that fails."""
+def misfits(name: str, file: str, right: str, wrong: str, test: str = "") -> list[str]:
+    """Say why a bug cannot be planted, or its test not be run: code moves on, and this list must follow.
+
+    >>> misfits("none", "window.py", "no such text", "", "test_window.py::test_of_nothing")
+    ["'no such text' is 0 times in window.py", 'there is no test_window.py::test_of_nothing']
+    """
+    times = (PACKAGE / file).read_text(encoding="utf-8").count(right)
+    found = [] if times == 1 else [f"{right!r} is {times} times in {file}"]
+    if test:
+        path, _, function = test.partition("::")
+        tests = ROOT / "tests" / path
+        if not tests.exists() or f"def {function.partition('[')[0]}(" not in tests.read_text(encoding="utf-8"):
+            found.append(f"there is no {test}")
+    return found
+
+
+def caught(name: str, file: str, right: str, wrong: str, test: str = "") -> str:
+    """Plant a bug and return the first test that fails: the one that should, or else any."""
     with TemporaryDirectory() as folder:
-        copy = Path(folder) / "project"
-        ignored = shutil.ignore_patterns(".venv*", ".git", "site", "node_modules", ".*_cache", "docs/benchmarks")
-        shutil.copytree(ROOT, copy, ignore=ignored)
-        if file:
-            path = copy / "src" / "factor_windows" / file
-            text = path.read_text(encoding="utf-8")
-            assert text.count(right) == 1, f"{name}: {right!r} is {text.count(right)} times in {file}"
-            path.write_text(text.replace(right, wrong), encoding="utf-8")
-        environment = {
-            "PYTHONPATH": f"{copy / 'src'}:{copy / 'tests'}",
-            "PATH": "/usr/bin:/bin",
-            "HOME": folder,
-            "CI": "1",
-        }
-        for tests in (TESTS, ON_SPARK):
-            command = [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-x",
-                "-q",
-                "-p",
-                "no:cacheprovider",
-                *(f"tests/{each}" for each in tests),
-            ]
-            ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
-            if ran.returncode:
-                found = re.findall(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, flags=re.MULTILINE)
-                return found[0] if found else ran.stdout[-500:] + ran.stderr[-500:]
+        copy = copied(Path(folder))
+        path = copy / "src" / "factor_windows" / file
+        path.write_text(path.read_text(encoding="utf-8").replace(right, wrong), encoding="utf-8")
+        for tests in ((test,), PURE, ON_SPARK):
+            if tests != ("",) and (failed := first_failure(copy, tests)):
+                return failed
     return ""
 
 
+def copied(folder: Path) -> Path:
+    """Copy the project without what is made of it."""
+    ignored = shutil.ignore_patterns(".venv*", ".git", "site", "node_modules", ".*_cache", "docs/benchmarks")
+    return shutil.copytree(ROOT, folder / "project", ignore=ignored)
+
+
+def first_failure(project: Path, tests: Iterable[str]) -> str:
+    """Run tests of a copy until one fails, and return its name."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        *(f"tests/{each}" for each in tests),
+    ]
+    paths = f"{project / 'src'}:{project / 'tests'}"
+    environment = {"PYTHONPATH": paths, "PATH": "/usr/bin:/bin", "HOME": str(project.parent), "CI": "1"}
+    ran = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True)
+    if ran.returncode == 0:
+        return ""
+    found = re.findall(r"^(?:FAILED|ERROR) (?:tests/)?(\S+)", ran.stdout, flags=re.MULTILINE)
+    return found[0] if found else ran.stdout[-500:] + ran.stderr[-500:]
+
+
 def main() -> int:
-    """Plant all bugs, or those whose names contain what is given."""
-    if test := caught("nothing", "", "", ""):
-        print(f"{test} fails without any bug")
+    """Plant all bugs, or those that are asked for; 1 if one goes unnoticed or cannot be planted."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--only", default="", metavar="NAME", help="the bugs whose names contain this")
+    asked = [bug for bug in BUGS if options.parse_args().only in bug[0]]
+    if problems := [problem for bug in asked for problem in misfits(*bug)] or ([] if asked else ["no such bug"]):
+        print("\n".join(problems))
         return 1
+    with TemporaryDirectory() as folder:
+        hinted = dict.fromkeys(bug[4] for bug in asked if bug[4:])
+        if failed := first_failure(copied(Path(folder)), hinted or PURE):
+            print(f"{failed} fails without any bug")
+            return 1
     missed = 0
-    for bug in BUGS:
-        if all(part in bug[0] for part in sys.argv[1:]):
-            test = caught(*bug)
-            missed += not test
-            print(f"| {bug[0]} | `{bug[1]}` | {f'`{test}`' if test else 'NOT CAUGHT'} |", flush=True)
+    for bug in asked:
+        test = caught(*bug)
+        missed += not test
+        print(f"| {bug[0]} | `{bug[1]}` | {f'`{test}`' if test else 'NOT CAUGHT'} |", flush=True)
     return 1 if missed else 0
 
 

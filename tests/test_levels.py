@@ -216,7 +216,7 @@ def test_chunks_are_whole_packs():
     query = Query(time="t", windows=windows, aggregates=["sum(v)"])
     physical = compile_levels(optimize(query, rate=1, unit="1 second"), packing=Packing.of(query))
     assert physical.together == "chunks"
-    assert physical.pack
+    assert (physical.pack.window.range, physical.pack.slots) == (120_000_000, 24)
     assert physical.chunk % physical.pack.window.range == 0
 
 

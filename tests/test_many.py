@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import duckdb
 import pytest
-from comparing import assert_equal, by_instance, equal
+from comparing import assert_equal, by_instance, columns_of, equal
 from generated import EXACT, FLOATING, HOLISTIC, compiled, events_of, windows_of
 from pyspark.sql import functions as F
 
@@ -78,7 +78,7 @@ def test_generated_queries_give_together_what_each_gives_alone(spark, seed):
         assert list(results) == [query.name for query in plan.queries]
         for query in plan.queries:
             expected, found = finished(query, naive(query, events)), results[query.name]
-            assert [(f.name, f.dataType) for f in found.schema] == [(f.name, f.dataType) for f in expected.schema]
+            assert columns_of(found) == columns_of(expected)
             assert_equal(query, by_instance(query, found), by_instance(query, expected))
 
 

@@ -54,7 +54,7 @@ def opened(browser, tmp_path):
     yield open_page
     for page in pages:
         page.close()
-    assert not troubles
+    assert troubles == []
 
 
 @pytest.fixture

@@ -138,9 +138,11 @@ def test_costs_of_any_size_are_printed():
     odd = [hopping("365 days", f"{n} us") for n in range(1_000_003, 1_000_063, 2)]
     for cost, search in product(("paper", "spark"), ("factor", "best")):
         plan = plan_of(*odd, cost=cost, search=search)
-        assert plan.explain()
-        assert picture(plan)
-        assert document(plan)
+        explained = plan.explain()
+        assert [window.name for window in odd if window.name not in explained] == []
+        # Each node is a box and its bar, beside the box of the events.
+        assert picture(plan).count("<rect") == 1 + 2 * len(plan.nodes)
+        assert [node["name"] for node in document(plan)["nodes"]] == [node.name for node in plan.nodes]
 
 
 def test_a_deep_plan_explains_itself_too():

@@ -171,13 +171,15 @@ def test_mistakes_are_explained(spark, tmp_path):
 def test_state_can_live_in_rocksdb(spark, tmp_path):
     before = spark.conf.get("spark.sql.streaming.stateStore.providerClass")
     rng = random.Random(1)
-    write(spark, tmp_path / "in", batches_of("ordered", rng)[:2], rng)
+    events = write(spark, tmp_path / "in", batches_of("ordered", rng)[:2], rng)
     try:
         use_rocksdb(spark)
         plan = optimize(Query(time="ts", windows=WINDOWS["tumbling"], aggregates=["max(v)"]))
         query = finish(plan.run(stream_of(spark, tmp_path / "in")), "rocks")
         assert "rocksdbCommitFlushLatency" in query.lastProgress["stateOperators"][0]["customMetrics"]
-        assert spark.table("rocks").count()
+        closed = plan.run(events).where(F.col("window_end") <= F.lit(watermark_of(query)))
+        assert closed.count() > 0
+        assert differing_rows(spark.table("rocks"), closed) == 0
     finally:
         spark.conf.set("spark.sql.streaming.stateStore.providerClass", before)
 

@@ -1,0 +1,174 @@
+"""Batch cases: a query over one data set, by every search and in several physical ways, all of them in one job."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from factor_windows import Query, levels, optimize
+from factor_windows.spark import batch
+from factor_windows.spark.columns import packing_of
+from fuzzing.data import COLUMNS, Data, draw_data
+from fuzzing.engines import by_duckdb, by_reference
+from fuzzing.naive import by_hand
+from fuzzing.queries import SEARCHES, TOO_MANY, draw_options, draw_query, is_plain, is_small
+from fuzzing.results import Row, collected, differing, unlike, values_of
+from fuzzing.settings import MANY, Settings, draw_settings
+from fuzzing.trouble import first_line, is_arithmetic
+
+QUERIES = 3
+"""Queries for each data set."""
+WAYS = ("batch", "batch", "batch", "sql", "chunks", "keys", "events", "nothing", "packs", "packs")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One query over one data set, and one way to run it."""
+
+    data: Data
+    query: Query
+    options: dict[str, object] = field(default_factory=dict)
+    way: str = "batch"
+    settings: Settings = field(default_factory=Settings)
+
+    def compute(self, events: DataFrame) -> DataFrame:
+        plan = optimize(self.query, **self.options)
+        if self.way == "sql":
+            name = f"events_{abs(hash(self.query))}"
+            events.createOrReplaceTempView(name)
+            text = optimize(replace(self.query, source=name), **self.options).sql(dialect="spark")
+            return events.sparkSession.sql(text)
+        if self.way == "batch":
+            return plan.run(events)
+        return _forced(self.way)(plan, events)
+
+    @property
+    def is_plain(self) -> bool:
+        place = list(COLUMNS).index("v")
+        odd = any(isinstance(row[place], float) and not math.isfinite(row[place]) for row in self.data.rows)
+        return not odd and self.data.kind == "timestamp" and is_plain(self.query)
+
+
+def _forced(together: str) -> Callable[..., DataFrame]:
+    """Run a plan with rows brought together in a given way, or panes in packs, whatever the costs say."""
+
+    class Forced(batch._Batch):
+        def __init__(self, plan, events):
+            super().__init__(plan, events)
+            physical = self.physical
+            if not self.types.shared or (together == "keys" and not self.keys):
+                return
+            packing = packing_of(self.query, self.types) if together == "packs" else None
+            *_, (deepest, pack) = levels._layouts(self.plan, packing)
+            physical = replace(physical, levels=deepest, pack=pack, together="nothing", partitions=2)
+            if together == "events":
+                if self.keys:
+                    self.physical = replace(physical, together="events")
+            elif len(deepest) > 1:
+                # Chunks no longer than the longest range put as many rows as can be near an edge.
+                length = pack.window.range if pack else 1
+                chunk = -(-self.longest // length) * length
+                self.physical = replace(physical, together="chunks" if together == "packs" else together, chunk=chunk)
+            elif pack:
+                self.physical = physical
+
+    return lambda plan, events: Forced(plan, events).result(events)
+
+
+def draw_cases(seed: int) -> list[Case]:
+    """Draw a session, a data set and queries, each with every search and one way to run it."""
+    rng = random.Random(seed)
+    settings = draw_settings(rng)
+    data = draw_data(rng, settings)
+    queries = [draw_query(rng, settings, data) for _ in range(QUERIES)]
+    cases = [
+        case
+        for query in queries
+        for search in SEARCHES
+        if _fits(case := Case(data, query, draw_options(rng, search), rng.choice(WAYS), settings))
+    ]
+    return cases[:6] if settings.partitions == MANY else cases
+
+
+def _fits(case: Case) -> bool:
+    return is_small(case.query, len(case.data.rows)) and (len(case.query.windows) <= TOO_MANY or case.is_plain)
+
+
+def check(spark: SparkSession, cases: list[Case]) -> list[tuple[Case, str]]:
+    """Run cases over one data set, naively and as they say, in one job; return those that differ, and how."""
+    if not cases:
+        return []
+    events = cases[0].data.frame(cases[0].settings.session(spark))
+    queries = list(dict.fromkeys(case.query for case in cases))
+    right = {query: by_hand(query, events) for query in queries if len(query.windows) <= TOO_MANY}
+    ours: dict[int, DataFrame] = {}
+    found: list[tuple[Case, str]] = []
+    for place, case in enumerate(cases):
+        try:
+            ours[place] = case.compute(events)
+        except Exception as trouble:
+            found.append((case, first_line(trouble)))
+    frames = {f"naive {queries.index(query)}": frame for query, frame in right.items()}
+    frames |= {f"ours {place}": frame for place, frame in ours.items()}
+    try:
+        results = collected(frames)
+    except Exception:
+        naively = {query: _outcome(frame) for query, frame in right.items()}
+        return found + [
+            (cases[place], text)
+            for place, frame in ours.items()
+            for text in _alone(cases[place], right, naively, frame)
+        ]
+    for place, frame in ours.items():
+        case = cases[place]
+        expected = results.get(f"naive {queries.index(case.query)}")
+        found += [(case, text) for text in _differences(case, right, expected, frame, results[f"ours {place}"])]
+    return found
+
+
+def _alone(
+    case: Case, right: dict[Query, DataFrame], naively: dict[Query, tuple[list[Row] | None, str]], frame: DataFrame
+) -> list[str]:
+    """Check one case whose job failed, or one beside it: it may fail where Spark does, and must then."""
+    expected, theirs = naively.get(case.query, (None, ""))
+    found, failed = _outcome(frame)
+    if theirs:
+        # Only what fails on numbers depends on nothing but the data, and must fail here as well.
+        return [f"runs where Spark says {theirs}"] if is_arithmetic(theirs) and not failed else []
+    if found is None:
+        return [failed]
+    return _differences(case, right, expected, frame, found)
+
+
+def _outcome(frame: DataFrame | None) -> tuple[list[Row] | None, str]:
+    if frame is None:
+        return None, ""
+    try:
+        return collected({"": frame})[""], ""
+    except Exception as trouble:
+        return None, first_line(trouble)
+
+
+def _differences(
+    case: Case, right: dict[Query, DataFrame], expected: list[Row] | None, frame: DataFrame, found: list[Row]
+) -> list[str]:
+    query, scale = case.query, case.data.scale
+    is_text = case.way == "sql"
+    values = values_of(query.aggregates, frame.schema, is_text=is_text)
+    problems = unlike(frame.schema, right[query].schema, is_text=is_text) if query in right else []
+    by_python = by_reference(query, case.data) if case.is_plain else None
+    if expected is None:
+        expected = by_python or []
+    elif by_python is not None and (text := differing(expected, by_python, values, scale)):
+        problems.append(f"naive and the reference: {text}")
+    if text := differing(found, expected, values, scale):
+        problems.append(text)
+    if by_python is not None and (
+        text := differing(by_duckdb(query, case.data, case.options), by_python, values, scale)
+    ):
+        problems.append(f"duckdb: {text}")
+    return problems
