@@ -1,0 +1,170 @@
+"""Plans as text give on Spark what the user's own query gives there: for every type of time, zone and setting."""
+
+import contextlib
+
+import pytest
+
+import factor_windows as fw
+
+ZONES = ("UTC", "America/New_York", "Asia/Kolkata")
+REPEATED_HOUR = 1730608200
+"""Half past one in New York, half an hour before clocks go back from two to one; a sum of the epoch's seconds."""
+TIMES = {
+    "timestamp": "timestamp_seconds(id * 437 + 1730608200)",
+    "timestamp_ntz": "TIMESTAMP_NTZ '2024-11-03 00:31:00.000001' + INTERVAL '437' SECOND * id",
+    "date": "date_add(DATE '2024-10-31', CAST(id % 5 AS INT))",
+}
+WINDOWS = [fw.tumbling("1 hour"), fw.hopping("3 hours", "1 hour"), fw.tumbling("2 days", offset="5 hours")]
+
+
+@contextlib.contextmanager
+def settings(spark, **values):
+    """Set some of Spark's settings for a while."""
+    names = {name: "spark.sql." + name.replace("_", ".") for name in values}
+    before = {name: spark.conf.get(names[name]) for name in values}
+    try:
+        for name, value in values.items():
+            spark.conf.set(names[name], value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(names[name], value)
+
+
+def contents(frame):
+    """The names and types of a result, and its rows as sorted text, in which times have no zone to get wrong."""
+    fields = [(field.name, field.dataType.simpleString()) for field in frame.schema]
+    texts = frame.selectExpr(*(f"coalesce(CAST(`{name}` AS STRING), 'NULL')" for name, _ in fields)).collect()
+    return fields, sorted(map(tuple, texts))
+
+
+def naive(table, windows, aggregates, keys=("k",)):
+    """The same windows in the user's own words."""
+    shown = ", ".join(keys)
+    return " UNION ALL ".join(
+        f"SELECT {shown}, '{window.name}' AS window_id, window.start AS window_start, window.end AS window_end, "
+        f"{', '.join(aggregates)} FROM {table} GROUP BY {shown}, window(ts, '{window.range} microseconds', "
+        f"'{window.slide} microseconds', '{window.offset} microseconds')"
+        for window in windows
+    )
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("kind", TIMES)
+def test_text_gives_the_times_of_sparks_own_windows_in_every_zone(spark, kind, zone):
+    aggregates = ["count(*) AS n", "max(v) AS high"]
+    query = fw.Query(time="ts", keys=["k"], windows=WINDOWS, aggregates=aggregates, source="timed")
+    with settings(spark, session_timeZone=zone):
+        spark.range(60).selectExpr(f"{TIMES[kind]} AS ts", "id % 2 AS k", "id AS v").createOrReplaceTempView("timed")
+        expected = contents(spark.sql(naive("timed", WINDOWS, aggregates)))
+        assert dict(expected[0])["window_start"] == ("timestamp_ntz" if kind == "timestamp_ntz" else "timestamp")
+        assert contents(spark.sql(fw.optimize(query).sql())) == expected
+
+
+BIG = "CASE WHEN id < 4 THEN 9e37BD WHEN id < 8 THEN -9e37BD ELSE 1BD END"
+
+
+def test_a_sum_that_leaves_its_digits_in_a_part_is_null_in_the_whole(spark):
+    windows = [fw.tumbling("1 minute"), fw.tumbling("2 minutes")]
+    aggregates = ["sum(big) AS s", "avg(big) IS NULL AS lost"]
+    query = fw.Query(time="ts", windows=windows, aggregates=["sum(big) AS s"], keys=["k"], source="wide")
+    mean = fw.Query(time="ts", windows=windows, aggregates=["avg(big) AS m"], keys=["k"], source="wide",
+                    output=["k", "window_id", "window_start", "window_end", "m IS NULL AS lost"])
+    with settings(spark, ansi_enabled="false"):
+        rows = "timestamp_seconds(id * 13) AS ts", f"CAST({BIG} AS DECIMAL(38, 0)) AS big", "id % 2 AS k"
+        spark.range(30).selectExpr(*rows).createOrReplaceTempView("wide")
+        summed, lost = (spark.sql(naive("wide", windows, [each])) for each in aggregates)
+        assert contents(spark.sql(fw.optimize(query).sql())) == contents(summed)
+        assert contents(spark.sql(fw.optimize(mean).sql())) == contents(lost)
+
+
+def test_a_mean_of_whole_numbers_does_not_overflow(spark):
+    windows = [fw.tumbling("1 minute"), fw.tumbling("2 minutes")]
+    query = fw.Query(time="ts", windows=windows, aggregates=["avg(v) AS m"], keys=["k"], source="long")
+    spark.range(30).selectExpr(
+        "timestamp_seconds(id * 13) AS ts", "9223372036854775807L AS v", "id % 2 AS k"
+    ).createOrReplaceTempView("long")
+    for ansi in ("true", "false"):
+        with settings(spark, ansi_enabled=ansi):
+            expected = contents(spark.sql(naive("long", windows, ["avg(v) AS m"])))
+            assert contents(spark.sql(fw.optimize(query).sql())) == expected
+
+
+@pytest.mark.parametrize("sensitive", ["false", "true"])
+def test_no_column_of_a_table_is_in_the_way_of_a_hidden_one(spark, sensitive):
+    hidden = ["fw_time", "FW_START", "Fw_Node", "fw_epoch", "fw_to", "fw_name", "fw_range", "fw_shown", "fw_slide", "feeds", "names"]
+    with settings(spark, caseSensitive=sensitive):
+        others = (f"id * 100 AS {name}" for name in hidden)
+        spark.range(40).selectExpr("timestamp_seconds(id * 7) AS ts", "id % 2 AS k", "id AS v", *others).createOrReplaceTempView("level_1")
+        windows = [fw.tumbling("1 minute"), fw.hopping("2 minutes", "1 minute")]
+        query = fw.Query(time="ts", windows=windows, aggregates=["sum(v) AS s"], keys=["k"], source="LEVEL_1")
+        expected = contents(spark.sql(naive("level_1", windows, ["sum(v) AS s"])))
+        assert contents(spark.sql(fw.optimize(query).sql())) == expected
+        used = fw.Query(time="ts", windows=windows, aggregates=["sum(fw_time) AS s"], keys=["fw_shown % 3 AS k"], source="level_1")
+        expected = contents(spark.sql(naive("(SELECT ts, fw_shown % 3 AS k, fw_time FROM level_1)", windows, ["sum(fw_time) AS s"])))
+        assert contents(spark.sql(fw.optimize(used).sql())) == expected
+
+
+def test_columns_that_differ_in_case_alone_stay_apart(spark):
+    windows = [fw.tumbling("1 minute"), fw.tumbling("2 minutes")]
+    with settings(spark, caseSensitive="true"):
+        spark.range(40).selectExpr("timestamp_seconds(id * 7) AS ts", "id % 2 AS k", "id % 3 AS K", "id AS v").createOrReplaceTempView("cased")
+        query = fw.Query(time="ts", windows=windows, aggregates=["sum(v + K) AS s", "max(struct(K, k)) AS top"], keys=["k"], source="cased")
+        expected = contents(spark.sql(naive("cased", windows, ["sum(v + K) AS s", "max(struct(K, k)) AS top"])))
+        assert contents(spark.sql(fw.optimize(query).sql())) == expected
+
+
+def test_distinct_instants_of_a_repeated_hour_are_counted_apart(spark):
+    windows = [fw.tumbling("1 hour"), fw.tumbling("6 hours")]
+    query = fw.Query(time="ts", windows=windows, aggregates=["approx_count_distinct(ts) AS n"], source="repeated")
+    with settings(spark, session_timeZone="America/New_York"):
+        spark.range(180).selectExpr(f"timestamp_seconds(id * 60 + {REPEATED_HOUR - 1800}) AS ts").createOrReplaceTempView("repeated")
+        rows = spark.sql(fw.optimize(query).sql()).collect()
+    assert sorted((row.window_id, row.n) for row in rows) == [("1 hour", 60)] * 3 + [("6 hours", 180)]
+
+
+def test_braces_in_a_users_text_are_left_alone(spark):
+    text = "SELECT '{result} {{x}}' AS braces, n FROM (SELECT count(*) AS n FROM braced GROUP BY window(ts, '1 hour')) AS c"
+    spark.range(9).selectExpr("timestamp_seconds(id * 7) AS ts").createOrReplaceTempView("braced")
+    query = fw.parse(text)
+    assert contents(spark.sql(fw.optimize(query).sql())) == contents(spark.sql(text))
+
+
+DASHBOARDS = {
+    "devices": fw.Query(
+        time="ts", keys=["k"], windows=[fw.tumbling("1 minute", name="short"), fw.tumbling("5 minutes")],
+        aggregates=["avg(v) AS mean", "max(v) AS high"], where="ok", source="board", name="devices",
+    ),
+    "all": fw.Query(
+        time="ts", windows=[fw.tumbling("5 minutes"), fw.hopping("10 minutes", "5 minutes")],
+        aggregates=["max(v) AS high"], where="ok AND v > 3", having="high > 5", source="board", name="all",
+    ),
+    "sites": fw.Query(
+        time="ts", keys=["upper(site) AS s", "k"], windows=[fw.tumbling("10 minutes")],
+        aggregates=["count(*) AS n", "sum(v) AS total"], output=["s", "n + total AS both", "window_end"],
+        source="board", name="sites",
+    ),
+    "odd": fw.Query(time="ts", windows=[fw.tumbling("10 minutes")], aggregates=["median(v) AS mid"], source="board",
+                    name="odd"),
+}  # fmt: skip
+
+
+def statements(text):
+    """Take the text of several queries apart, by their names."""
+    parts = [part.partition("\n") for part in text.split(";\n\n")]
+    return {head.removeprefix("-- query "): body for head, _, body in parts}
+
+
+def test_several_queries_are_written_as_a_statement_for_each(spark):
+    spark.range(120).selectExpr(
+        "timestamp_seconds(id * 11) AS ts", "id % 3 AS k", "id % 7 AS v", "id % 5 > 0 AS ok",
+        "CASE WHEN id % 2 = 0 THEN 'a' ELSE 'b' END AS site",
+    ).createOrReplaceTempView("board")  # fmt: skip
+    plan = fw.optimize(list(DASHBOARDS.values()))
+    written = statements(plan.sql())
+    assert list(written) == list(DASHBOARDS)
+    for name, query in DASHBOARDS.items():
+        expected = contents(fw.optimize(query, search="none").run(spark.table("board")))
+        assert contents(spark.sql(written[name])) == expected
+    with pytest.raises(fw.OptionError, match="dialect 'oracle' is not written; allowed are spark, duckdb, flink"):
+        plan.sql(dialect="oracle")
