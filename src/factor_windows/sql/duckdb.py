@@ -31,7 +31,7 @@ _AGGREGATES = {
     "collect_set": {1: "coalesce(list_distinct(list(:a)), [])"},
     "corr": {2: "corr(:a, :b)"},
     "count": {_ANY: "count"},
-    "count_if": {1: "CAST(count_if(:a) AS BIGINT)"},
+    "count_if": {1: "count(CASE WHEN :a THEN 1 END)"},
     "covar_pop": {2: "covar_pop(:a, :b)"},
     "covar_samp": {2: "covar_samp(:a, :b)"},
     "every": {1: "bool_and(:a)"},
@@ -93,6 +93,10 @@ _UPPER = (
 _LOWER = (
     f"CASE WHEN regexp_matches(:a, '[{_OTHER_LOWER}]') "
     "THEN error('lower() of this text differs between Spark and DuckDB') ELSE lower(:a) END"
+)
+_ROUND = (
+    "CASE WHEN typeof(:a) IN ('DOUBLE', 'FLOAT') THEN error('Spark rounds the decimal digits of a floating number, and "
+    "DuckDB the number; cast it to a decimal first') ELSE round(:a, :b) END"
 )
 _SCALARS = {
     "abs": {1: "abs(:a)"},
@@ -161,7 +165,7 @@ _SCALARS = {
     "replace": {3: "CASE WHEN :b = '' THEN :a ELSE replace(:a, :b, :c) END"},
     "reverse": {1: "reverse(:a)"},
     "right": {2: "CASE WHEN :b <= 0 THEN substr(:a, 1, 0) ELSE right(:a, :b) END"},
-    "round": {1: "round(:a)", 2: "round(:a, :b)"},
+    "round": {1: "round(:a)", 2: _ROUND},
     "rtrim": {1: "rtrim(:a, ' ')"},
     "second": {1: "CAST(second(:a) AS INTEGER)"},
     "sign": {1: _SIGN},
@@ -241,6 +245,11 @@ def translate(tree: exp.Expr) -> exp.Expr:
     return root.this.pop()
 
 
+def functions() -> list[str]:
+    """List the functions that have a translation."""
+    return sorted({*_AGGREGATES, *_SCALARS, *_SPECIAL})
+
+
 def _translated(node: exp.Expr) -> exp.Expr | None:
     """Return what a node becomes, its parts being translated already; nothing if there is no such form."""
     if isinstance(node, exp.Anonymous):
@@ -307,6 +316,9 @@ def _cast(node: exp.Cast) -> exp.Expr | None:
         return exp.Cast(this=_filled(_ROUNDED_TO_ZERO, node.this), to=node.to)
     if kind is exp.DType.TEXT:
         return _as_text(node.this)
+    if kind is exp.DType.DECIMAL:
+        # Of the digits that a floating number is written with, as Spark does.
+        return exp.Cast(this=exp.Cast(this=node.this, to=exp.DataType.build("TEXT")), to=node.to)
     return exp.Cast(this=node.this, to=node.to)
 
 
@@ -409,12 +421,17 @@ def _trimmed(node: exp.Trim) -> exp.Expr:
     return _filled(form, node.this, node.args.get("expression") or exp.Literal.string(" "))
 
 
+def _any(node: exp.Any) -> exp.Expr | None:
+    """Take `any(x)` for the aggregate, and not `1 = ANY (1, 2)`."""
+    return None if isinstance(node.parent, exp.Binary) else _filled("bool_or(:a)", node.this.unnest())
+
+
 def _filtered(node: exp.Filter) -> exp.Expr:
     """Move the condition to the aggregate itself, where its translation has something around it."""
     call = node.this
     if isinstance(call, exp.Anonymous) and call.name not in ("coalesce", "list_filter", "list_distinct"):
         return node
-    inner = next(each for each in call.find_all(exp.Anonymous) if each.name in ("list", "count_if"))
+    inner = next(each for each in call.find_all(exp.Anonymous) if each.name == "list")
     inner.replace(exp.Filter(this=inner.copy(), expression=node.expression))
     return call
 
@@ -422,7 +439,6 @@ def _filtered(node: exp.Filter) -> exp.Expr:
 _SPECIAL: dict[str, Callable[[exp.Anonymous], exp.Expr | None]] = {
     "date_trunc": _date_trunc,
     "if": _if,
-    "regexp": _rlike,
     "regexp_like": _rlike,
     "rlike": _rlike,
     "sha2": _sha2,
@@ -442,4 +458,5 @@ _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
     exp.StrPosition: _position,
     exp.Trim: _trimmed,
     exp.Filter: _filtered,
+    exp.Any: _any,
 }
