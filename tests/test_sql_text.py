@@ -1,6 +1,8 @@
 """Plans as text give on Spark what the user's own query gives there: for every type of time, zone and setting."""
 
 import contextlib
+import re
+from html import unescape
 
 import pytest
 
@@ -168,3 +170,28 @@ def test_several_queries_are_written_as_a_statement_for_each(spark):
         assert contents(spark.sql(written[name])) == expected
     with pytest.raises(fw.OptionError, match="dialect 'oracle' is not written; allowed are spark, duckdb, flink"):
         plan.sql(dialect="oracle")
+
+
+def test_the_page_of_several_queries_shows_sql_that_runs(spark, inside, tmp_path):
+    spark.range(200).selectExpr(
+        "timestamp_seconds(id * 11) AS ts", "id % 3 AS k", "id % 7 AS v", "id % 5 > 0 AS ok"
+    ).createOrReplaceTempView("board")
+    queries = [
+        "SELECT k, window.start AS s, avg(v) AS mean FROM board WHERE ok GROUP BY k, window(ts, '1 minute')",
+        "SELECT window.start AS s, avg(v) AS mean, count(*) AS n FROM board WHERE v > 2 "
+        "GROUP BY window(ts, '10 minutes') HAVING count(*) > 3",
+    ]
+    script, page = tmp_path / "dashboards.sql", tmp_path / "page.html"
+    script.write_text(";\n".join(queries), encoding="utf-8")
+    assert inside("explain", "--query", script, "--html", page)[0] == 0
+    shown = re.search(r'<code id="sql-spark">(.*?)</code>', page.read_text(encoding="utf-8"), re.DOTALL)
+    written = statements(unescape(re.sub(r"<[^>]*>", "", shown[1])).strip())
+    assert list(written) == ["query_1", "query_2"]
+    for text, query in zip(written.values(), queries, strict=True):
+        assert contents(spark.sql(text)) == contents(spark.sql(query))
+
+
+def test_a_query_that_cannot_be_written_is_named():
+    plan = fw.optimize(list(DASHBOARDS.values()))
+    with pytest.raises(fw.QueryError, match="^query 'odd': median\\(v\\) cannot be written for Flink"):
+        plan.sql(dialect="flink")

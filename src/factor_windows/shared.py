@@ -162,6 +162,12 @@ class SharedPlan:
 
         return flush(self, events, stopped)
 
+    def to_html(self, *, measured: Mapping[str, float] | None = None) -> str:
+        """Write a page that explains the plan, with a SQL statement for each query; see `Plan.to_html`."""
+        from factor_windows.explain.page import page_of_many
+
+        return page_of_many(self, measured=measured)
+
     def _repr_html_(self) -> str:
         """Show the plan in a notebook: a picture of each tree."""
         from factor_windows.explain.picture import figure

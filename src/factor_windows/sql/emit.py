@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import parse_one
 
-from factor_windows.errors import OptionError
+from factor_windows.errors import OptionError, QueryError
 from factor_windows.expressions import VerbatimSpark
 from factor_windows.plan import Plan
 from factor_windows.shared import SharedPlan
@@ -27,7 +27,13 @@ def emit(plan: Plan, *, dialect: str) -> str:
 
 def emit_each(plan: SharedPlan, *, dialect: str) -> dict[str, str]:
     """Write a statement for each query of a shared plan, by its name."""
-    return {name: emit(own, dialect=dialect) for name, own in plan.plans.items()}
+    texts = {}
+    for name, own in plan.plans.items():
+        try:
+            texts[name] = emit(own, dialect=dialect)
+        except QueryError as problem:
+            raise QueryError(f"query {name!r}: {problem}") from None
+    return texts
 
 
 def emit_shared(plan: SharedPlan, *, dialect: str) -> str:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from factor_windows.aggregates import Aggregate
 from factor_windows.functions import FUNCTIONS, Function, Kind, State
 
-_SKETCHES = {"approx_percentile", "approx_count_distinct"}
+_NEED_TYPES = {"approx_percentile", "listagg"}
+_SKETCHES = {"approx_count_distinct"}
 _COUNT = State("n", "count(:x)", "sum(:n)")
 
 
@@ -52,6 +53,6 @@ def untyped(aggregate: Aggregate) -> Aggregate:
 
 def is_shared(aggregate: Aggregate, dialect: str) -> bool:
     """Say whether an aggregate has partial states that this engine can merge without knowing types."""
-    if aggregate.kind is Kind.HOLISTIC or aggregate.function.name == "approx_percentile":
+    if aggregate.kind is Kind.HOLISTIC or aggregate.function.name in _NEED_TYPES:
         return False
     return dialect == "spark" or aggregate.function.name not in _SKETCHES
