@@ -39,9 +39,7 @@ ZOOM = (
 )
 
 
-def page(
-    plan: Plan, *, measured: Mapping[str, float] | None = None, sql: Callable[..., str] | None = None
-) -> str:
+def page(plan: Plan, *, measured: Mapping[str, float] | None = None, sql: Callable[..., str] | None = None) -> str:
     """Write a plan as a page; `measured` are the seconds of a run: `plan`, and `naive` if that was run too.
 
     `sql` writes for a `dialect` what is shown as SQL: the plan's own, unless it computes several queries at once.

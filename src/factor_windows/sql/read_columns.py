@@ -15,15 +15,16 @@ class ReadColumns:
 
     >>> from factor_windows.expressions import VerbatimSpark, sql_of
     >>> from sqlglot import parse_one
-    >>> columns = ReadColumns("fw_", ours=())
+    >>> columns = ReadColumns("fw_")
     >>> sql_of(columns.take(parse_one("a.k + v + b.K", dialect=VerbatimSpark)))
-    'k + v + fw_c2'
+    'k + v + `fw_c2`'
     >>> [sql_of(each) for each in columns.selected]
     ['a.k', 'v', 'b.K AS `fw_c2`']
     """
 
-    def __init__(self, own: str, ours: Collection[str]) -> None:
-        self._own, self._ours = own, ours
+    def __init__(self, own: str, *, ours: Collection[str] = (), taken: Collection[str] = ()) -> None:
+        """`ours` are columns that the table does not have, and `taken` names that others of the selection have."""
+        self._own, self._ours, self._taken = own, ours, {name.lower() for name in taken}
         self._found: dict[tuple[str, ...], tuple[exp.Expr, str]] = {}
 
     @property
@@ -36,14 +37,14 @@ class ReadColumns:
 
     def take(self, tree: exp.Expr) -> exp.Expr:
         """Return an expression that reads the selected columns instead of the table's."""
-        return tree.transform(self._taken)
+        return tree.transform(self._replaced)
 
-    def _taken(self, node: exp.Expr) -> exp.Expr:
+    def _replaced(self, node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column) or node.name in self._ours or _is_unit(node):
             return node
         parts = tuple(part.name for part in node.parts)
         if parts not in self._found:
-            taken = {name.lower() for _, name in self._found.values()}
+            taken = self._taken | {name.lower() for _, name in self._found.values()}
             free = node.name.lower() not in taken
             self._found[parts] = node.copy(), node.name if free else f"{self._own}c{len(self._found)}"
         name = self._found[parts][1]

@@ -8,7 +8,8 @@ from factor_windows.aggregates import Aggregate
 from factor_windows.functions import FUNCTIONS, Function, Kind, State
 
 _NEED_TYPES = {"approx_percentile", "listagg"}
-_SKETCHES = {"approx_count_distinct"}
+_ONLY_ON_SPARK = {"approx_count_distinct", "collect_list", "collect_set"}
+"""Functions whose parts are merged by what only Spark has: sketches and arrays of arrays."""
 _COUNT = State("n", "count(:x)", "sum(:n)")
 
 
@@ -34,9 +35,7 @@ _UNTYPED: dict[str, Function] = {
     "approx_count_distinct": replace(
         FUNCTIONS["approx_count_distinct"],
         states=(
-            State(
-                "sketch", "hll_sketch_agg(CASE WHEN NOT :x IS NULL THEN xxhash64(:x) END)", "hll_union_agg(:sketch)"
-            ),
+            State("sketch", "hll_sketch_agg(CASE WHEN NOT :x IS NULL THEN xxhash64(:x) END)", "hll_union_agg(:sketch)"),
         ),
     ),
 }
@@ -55,4 +54,4 @@ def is_shared(aggregate: Aggregate, dialect: str) -> bool:
     """Say whether an aggregate has partial states that this engine can merge without knowing types."""
     if aggregate.kind is Kind.HOLISTIC or aggregate.function.name in _NEED_TYPES:
         return False
-    return dialect == "spark" or aggregate.function.name not in _SKETCHES
+    return dialect == "spark" or aggregate.function.name not in _ONLY_ON_SPARK

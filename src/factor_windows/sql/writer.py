@@ -167,7 +167,10 @@ class Writer:
         """Return the events that count: the columns that are read, and the time in microseconds."""
         spelled = write(self._read(self.query.parsed_time.sql), self.spelling)
         events = exp.Select(expressions=columns.selected)
-        for text, name in ((self.spelling.microseconds(spelled), self.time), (self.spelling.epoch(spelled), self.epoch)):
+        for text, name in (
+            (self.spelling.microseconds(spelled), self.time),
+            (self.spelling.epoch(spelled), self.epoch),
+        ):
             events.append("expressions", self._named(text, name))
         source = self._read(f"SELECT * FROM {self.query.source or 'events'}").args["from_"].this
         if isinstance(source, exp.Subquery) and not source.alias:
