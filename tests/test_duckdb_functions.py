@@ -201,3 +201,45 @@ def test_aggregates_give_what_sparks_give(spark, vals, db, rest):
         if not same(comparable(left), comparable(right))
     ]
     assert differing == []
+
+
+def test_a_query_with_such_expressions_gives_the_rows_that_spark_gives(spark, vals, db):
+    vals.createOrReplaceTempView("vals")
+    shown = "percentile(y, 0.25) AS q, collect_set(i) AS all, count_if(p) FILTER (WHERE i > 0) AS n"
+    keys = "dayofweek(d), pmod(i, 3), CAST(m AS INT)"
+    text = " UNION ALL ".join(
+        f"SELECT dayofweek(d) AS a, pmod(i, 3) AS b, CAST(m AS INT) AS c, {shown}, date_add(window.start, 1) AS next "
+        f"FROM vals WHERE NOT s LIKE 'a\\\\_c%' GROUP BY {keys}, window(ts, '{length}')"
+        for length in ("1 day", "2 days")
+    )
+    query = fw.parse(text)
+    found = db.execute(fw.optimize(query).sql(dialect="duckdb")).fetchall()
+    expected = spark.sql(text).collect()
+    assert len(found) == 16
+    assert sorted(map(repr, found)) == sorted(repr(tuple(row)) for row in expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "made"),
+    [("TIMESTAMP", "TIMESTAMP"), ("TIMESTAMP WITH TIME ZONE", "TIMESTAMP WITH TIME ZONE"), ("DATE", "TIMESTAMP")],
+)
+def test_windows_start_and_end_in_the_type_of_the_time(kind, made):
+    windows = [fw.tumbling("1 hour"), fw.tumbling("3 hours")]
+    query = fw.Query(time="ts", windows=windows, aggregates=["count(*) AS n"], source="r")
+    with duckdb.connect() as db:
+        db.execute("SET TimeZone = 'America/New_York'")
+        # Two hours, of which the second is called like the first: half past one comes twice in this night.
+        instants = "to_timestamp(1730608200 + i * 600)" if "ZONE" in kind else "make_timestamp(1730608200000000)"
+        db.execute(f"CREATE TABLE r AS SELECT CAST({instants} AS {kind}) AS ts FROM range(12) t(i)")
+        result = db.execute(fw.optimize(query).sql(dialect="duckdb"))
+        assert [str(column[1]) for column in result.description] == ["VARCHAR", made, made, "HUGEINT"]
+        db.execute(f"CREATE TABLE found AS {fw.optimize(query).sql(dialect='duckdb')}")
+        length = "CASE window_id WHEN '1 hour' THEN 3600000000 ELSE 10800000000 END"
+        asked = (
+            "SELECT window_id, epoch_us(window_start), epoch_us(window_end), n FROM found ORDER BY ALL",
+            f"SELECT window_id, l, l + s, count(*) FROM (SELECT *, epoch_us(ts) // s * s AS l FROM r, "
+            f"(SELECT window_id, {length} AS s FROM (VALUES ('1 hour'), ('3 hours')) t(window_id))) GROUP BY ALL "
+            "ORDER BY ALL",
+        )
+        found, expected = (db.execute(each).fetchall() for each in asked)
+        assert found == expected

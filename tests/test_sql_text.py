@@ -5,6 +5,8 @@ import re
 from html import unescape
 
 import pytest
+from comparing import equal
+from pyspark.sql import functions as F
 
 import factor_windows as fw
 
@@ -61,6 +63,44 @@ def test_text_gives_the_times_of_sparks_own_windows_in_every_zone(spark, kind, z
         expected = contents(spark.sql(naive("timed", WINDOWS, aggregates)))
         assert dict(expected[0])["window_start"] == ("timestamp_ntz" if kind == "timestamp_ntz" else "timestamp")
         assert contents(spark.sql(fw.optimize(query).sql())) == expected
+
+
+MERGED = [
+    "min(x) AS a", "max(s) AS b", "count(*) AS c", "count(v) FILTER (WHERE v > 3) AS d", "sum(v) AS e", "sum(x) AS f",
+    "avg(v) AS g", "avg(x) AS h", "avg(f) AS i", "stddev_samp(v) AS j", "corr(v, x) AS k0", "min_by(s, v) AS l",
+    "bool_or(v > 5) AS m", "bit_or(v) AS n", "approx_count_distinct(s) AS o", "approx_count_distinct(x) AS p",
+    "sum(i) AS q", "avg(i) AS r", "max(struct(v, s)) AS t", "sort_array(collect_set(v)) AS u", "sum(wide) AS w",
+]  # fmt: skip
+"""One of each kind of state; the last is a decimal that has no room to grow."""
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_text_gives_the_values_and_types_of_the_users_own_query(spark, ansi):
+    windows = [fw.tumbling("1 minute"), fw.hopping("3 minutes", "1 minute")]
+    spark.range(60).selectExpr(
+        "timestamp_seconds(id * 11) AS ts", "CASE WHEN id % 3 > 0 THEN id % 3 END AS k", "id % 7 AS v",
+        "CASE WHEN id % 4 > 0 THEN CAST(id % 5 AS DOUBLE) / 2 END AS x", "CAST(id % 5 AS FLOAT) AS f",
+        "CASE WHEN id % 2 = 0 THEN 'a' ELSE 'b' END AS s", "make_dt_interval(0, 0, CAST(id AS INT)) AS i",
+        "CAST(id AS DECIMAL(38, 2)) AS wide",
+    ).createOrReplaceTempView("typed")  # fmt: skip
+    aggregates = [each.replace("sort_array(collect_set(v))", "collect_set(v)") for each in MERGED]
+    query = fw.Query(time="ts", keys=["k"], windows=windows, aggregates=aggregates, source="typed")
+    with settings(spark, ansi_enabled=ansi):
+        found = spark.sql(fw.optimize(query).sql())
+        fields, rows = contents(found.withColumn("u", F.sort_array("u")))
+        expected = contents(spark.sql(naive("typed", windows, MERGED)))
+        assert fields == expected[0]
+        assert len(rows) == len(expected[1]) == 72
+        for ours, sparks in zip(rows, expected[1], strict=True):
+            assert all(map(alike, ours, sparks)), (ours, sparks)
+
+
+def alike(left, right):
+    """Compare two texts: exactly, but for the last digits of floating numbers."""
+    try:
+        return equal(float(left), float(right))
+    except ValueError:
+        return left == right
 
 
 BIG = "CASE WHEN id < 4 THEN 9e37BD WHEN id < 8 THEN -9e37BD ELSE 1BD END"
