@@ -73,7 +73,7 @@ def emit_flink(plan: Plan) -> str:
         for name in node.shown_as
     ]
     united = "\nUNION ALL\n".join(results)
-    if not query.output and not query.having:
+    if not query.parsed_output and not query.having:
         return _with(steps, united)
     inner = "\n".join(f"  {line}" for line in united.splitlines())
     steps.append(f"-- every window under its name\n{prefix}computed AS (\n{inner}\n)")

@@ -10,22 +10,23 @@ from factor_windows.functions import FUNCTIONS, Function, Kind, State
 _NEED_TYPES = {"approx_percentile", "listagg"}
 _ONLY_ON_SPARK = {"approx_count_distinct", "collect_list", "collect_set"}
 """Functions whose parts are merged by what only Spark has: sketches and arrays of arrays."""
-_COUNT = State("n", "count(:x)", "sum(:n)")
+_DECIMALS = State("decimals", "count(CASE WHEN typeof(:x) LIKE 'decimal%' THEN :x END)", "sum(:decimals)")
+"""How many decimals were added up. Spark knows types before it runs: for others nothing of this is left to compute."""
 
 
 def _sum(name: str, lift: str) -> State:
     """A sum that stays null once a part of it is: outside ANSI mode a decimal without room for its digits is null."""
-    return State(name, lift, f"CASE WHEN count_if(:n > 0 AND :{name} IS NULL) = 0 THEN sum(:{name}) END")
+    return State(name, lift, f"CASE WHEN count_if(:decimals > 0 AND :{name} IS NULL) = 0 THEN sum(:{name}) END")
 
 
 _UNTYPED: dict[str, Function] = {
-    "sum": replace(FUNCTIONS["sum"], states=(_COUNT, _sum("sum", "sum(:x)"))),
-    # Spark's own mean adds up decimals as they are, and whole numbers as floating ones, which do not overflow. Of the
-    # two sums Spark keeps one: it knows the type before it runs.
+    "sum": replace(FUNCTIONS["sum"], states=(_DECIMALS, _sum("sum", "sum(:x)"))),
+    # Spark's own mean adds up decimals as they are, and whole numbers as floating ones, which do not overflow.
     "avg": replace(
         FUNCTIONS["avg"],
         states=(
-            _COUNT,
+            State("n", "count(:x)", "sum(:n)"),
+            _DECIMALS,
             _sum("exact", "sum(CASE WHEN typeof(:x) LIKE 'decimal%' THEN :x END)"),
             State("floating", "sum(CASE WHEN NOT typeof(:x) LIKE 'decimal%' THEN :x / 1 END)", "sum(:floating)"),
         ),
@@ -45,7 +46,7 @@ def untyped(aggregate: Aggregate) -> Aggregate:
     """Return an aggregate with states that suit every type on Spark.
 
     >>> [state.lift for state in untyped(Aggregate.read("sum(v) FILTER (WHERE ok)")).states(time="ts")]
-    ['count(v) FILTER(WHERE ok)', 'sum(v) FILTER(WHERE ok)']
+    ["count(CASE WHEN typeof(v) LIKE 'decimal%' THEN v END) FILTER(WHERE ok)", 'sum(v) FILTER(WHERE ok)']
     """
     return replace(aggregate, function=_UNTYPED.get(aggregate.function.name, aggregate.function))
 

@@ -53,7 +53,7 @@ class Writer:
             for number in range(1, len(self.levels) + 1)
         ]
         shown: exp.Expr = self._shown()
-        if self.query.having or self.query.output:
+        if self.query.having or self.query.parsed_output:
             steps.append((f"{self.prefix}computed", shown, "every window under its name"))
             shown = self._finished()
         if self.query.outer:

@@ -13,7 +13,7 @@ level_1 AS (
       ), 1500000000)
     ) AS fw_start,
     fw_epoch,
-    count(v) AS fw_s0,
+    count(CASE WHEN typeof(v) LIKE 'decimal%' THEN v END) AS fw_s0,
     sum(v) AS fw_s1
   FROM (
     SELECT

@@ -7,8 +7,9 @@ level_1 AS (
     fw_time - pmod(fw_time, 600000000) AS fw_start,
     fw_epoch,
     count(v) AS fw_s0,
-    sum(CASE WHEN typeof(v) LIKE 'decimal%' THEN v END) AS fw_s1,
-    sum(CASE WHEN NOT typeof(v) LIKE 'decimal%' THEN v / 1 END) AS fw_s2
+    count(CASE WHEN typeof(v) LIKE 'decimal%' THEN v END) AS fw_s1,
+    sum(CASE WHEN typeof(v) LIKE 'decimal%' THEN v END) AS fw_s2,
+    sum(CASE WHEN NOT typeof(v) LIKE 'decimal%' THEN v / 1 END) AS fw_s3
   FROM (
     SELECT
       k,
@@ -40,8 +41,9 @@ level_2 AS (
     fw_start - pmod(fw_start, fw_slide) AS fw_start,
     fw_epoch,
     sum(`fw_s0`) AS fw_s0,
-    CASE WHEN count_if(`fw_s0` > 0 AND `fw_s1` IS NULL) = 0 THEN sum(`fw_s1`) END AS fw_s1,
-    sum(`fw_s2`) AS fw_s2
+    sum(`fw_s1`) AS fw_s1,
+    CASE WHEN count_if(`fw_s1` > 0 AND `fw_s2` IS NULL) = 0 THEN sum(`fw_s2`) END AS fw_s2,
+    sum(`fw_s3`) AS fw_s3
   FROM level_1
   CROSS JOIN VALUES
     (0, 1),
@@ -92,9 +94,9 @@ computed AS (
     CASE
       WHEN `fw_s0` = 0
       THEN NULL
-      WHEN typeof(`fw_s1`) LIKE 'decimal%'
-      THEN `fw_s1` / `fw_s0`
-      ELSE `fw_s2` / `fw_s0`
+      WHEN typeof(`fw_s2`) LIKE 'decimal%'
+      THEN `fw_s2` / `fw_s0`
+      ELSE `fw_s3` / `fw_s0`
     END AS `m`
   FROM level_2
   JOIN VALUES

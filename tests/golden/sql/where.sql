@@ -5,7 +5,7 @@ level_1 AS (
     0 AS fw_node,
     fw_time - pmod(fw_time, 3600000000) AS fw_start,
     fw_epoch,
-    count(v) AS fw_s0,
+    count(CASE WHEN typeof(v) LIKE 'decimal%' THEN v END) AS fw_s0,
     sum(v) AS fw_s1
   FROM (
     SELECT
