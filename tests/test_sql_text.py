@@ -194,6 +194,14 @@ def test_columns_that_differ_in_case_alone_stay_apart(spark):
         assert contents(spark.sql(fw.optimize(query).sql())) == expected
 
 
+def test_a_column_that_is_written_in_two_cases_is_read_once_for_each(spark):
+    windows = [fw.tumbling("1 minute"), fw.tumbling("2 minutes")]
+    spark.range(40).selectExpr("timestamp_seconds(id * 7) AS ts", "id % 2 AS k").createOrReplaceTempView("cased")
+    query = fw.Query(time="ts", windows=windows, aggregates=["sum(K + k) AS s"], keys=["k"], source="cased")
+    expected = contents(spark.sql(naive("cased", windows, ["sum(K + k) AS s"])))
+    assert contents(spark.sql(fw.optimize(query).sql())) == expected
+
+
 def test_distinct_instants_of_a_repeated_hour_are_counted_apart(spark):
     windows = [fw.tumbling("1 hour"), fw.tumbling("1 day")]
     query = fw.Query(time="ts", windows=windows, aggregates=["approx_count_distinct(ts) AS n"], source="repeated")
