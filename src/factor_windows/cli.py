@@ -141,9 +141,11 @@ def explain(
             if as_json:
                 print(json.dumps([_described(plan) for plan in plans], indent=2, ensure_ascii=False))
                 return
-            for path, drawn in ((svg, picture), (html, Plan.to_html)):
-                if path is not None:
-                    _write(path, drawn(_only_plan(plans)))
+            if svg is not None:
+                _write(svg, picture(_only_plan(plans)))
+            if html is not None:
+                _only_plan(plans)
+                _write(html, plans[0].to_html())
             for plan in plans:
                 _show_any(plan, physical=physical, streaming=streaming)
                 print()
@@ -261,7 +263,8 @@ def run(
     for note in dict.fromkeys(note for statement in statements for note in statement.notes):
         console.print(note)
     script = planned(statements)
-    drawn = _only_plan(script.plans) if html is not None else None
+    if html is not None:
+        _only_plan(script.plans)
     outputs = _outputs(output, script.names)
     if explain:
         for plan in script.plans:
@@ -278,8 +281,8 @@ def run(
             console=console,
             again=lambda tables: planned(read(text, dialect=dialect, time=time, tables=tables)),
         )
-    if html is not None and drawn is not None:
-        _write(html, drawn.to_html(measured=ran.seconds))
+    if html is not None:
+        _write(html, script.plans[0].to_html(measured=ran.seconds))
     if as_json:
         print(json.dumps(ran.described()))
     if ran.differing:

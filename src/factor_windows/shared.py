@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from factor_windows.cost import Cost
+from factor_windows.graph import Node, keys_of
 from factor_windows.plan import Plan, PlanNode
 from factor_windows.query import Query
-from factor_windows.workload import Workload
+from factor_windows.workload import Member, Workload
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -41,6 +42,25 @@ class Group:
                 own[each.parent] |= own[each.name]
         order = {member.name: place for place, member in enumerate(self.workload.members)}
         return {name: tuple(sorted(found, key=order.__getitem__)) for name, found in own.items()}
+
+    def plan_of(self, member: Member) -> Plan:
+        """Return the nodes that one query needs as a plan of its own: over its own events, by its own keys only."""
+        nodes = {node.name: node for node in self.plan.nodes}
+        names = {node.node: node.name for node in self.plan.nodes}
+        keys = keys_of(member.query)
+        tree: dict[Node, Node | None] = {}
+        for shown in member.nodes.values():
+            node: PlanNode | None = nodes[names[shown]]
+            while node is not None and (own := Node(node.window, keys)) not in tree:
+                above = nodes.get(node.parent or "")
+                # The same window by more keys is the same node by these.
+                while above is not None and above.window == node.window:
+                    above = nodes.get(above.parent or "")
+                tree[own] = None if above is None else Node(above.window, keys)
+                node = above
+        return Plan.of_tree(
+            member.query, tree, search=self.plan.search, cost_model=self.plan.cost_model, status="heuristic"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +112,12 @@ class SharedPlan:
         found = {group.plan.status for group in self.groups}
         return next(status for status in ("time_limit", "heuristic", "optimal") if status in found)
 
+    @property
+    def plans(self) -> dict[str, Plan]:
+        """Return for each query, by its name, what it needs of the plan."""
+        found = {member.name: group.plan_of(member) for group in self.groups for member in group.workload.members}
+        return {query.name: found[query.name] for query in self.queries}
+
     def shares(self) -> dict[str, Cost]:
         """Divide the cost among the queries: what several need is paid by them in equal parts."""
         paid: dict[str, Cost] = {query.name: 0 for query in self.queries}
@@ -119,6 +145,12 @@ class SharedPlan:
         if since is not None:
             return changes(since, self)
         return explain(self, physical=physical or events is not None, streaming=streaming, events=events)
+
+    def sql(self, *, dialect: str = "spark") -> str:
+        """Write one statement for each query, with those steps of the plan that it needs; see `Plan.sql`."""
+        from factor_windows.sql.emit import emit_shared
+
+        return emit_shared(self, dialect=dialect)
 
     def run(
         self, events: DataFrame, *, mode: str = "append", checkpoint: str | PathLike[str] | None = None
@@ -148,6 +180,12 @@ class SharedPlan:
         from factor_windows.spark.many import flush
 
         return flush(self, events, stopped, checkpoint=checkpoint)
+
+    def to_html(self, *, measured: Mapping[str, float] | None = None) -> str:
+        """Write a page that explains the plan, with a SQL statement for each query; see `Plan.to_html`."""
+        from factor_windows.explain.page import page_of_many
+
+        return page_of_many(self, measured=measured)
 
     def _repr_html_(self) -> str:
         """Show the plan in a notebook: a picture of each tree."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -11,11 +11,12 @@ from typing import Any
 
 from factor_windows.cost import Cost, SparkCost, share
 from factor_windows.coverage import stride
-from factor_windows.errors import FactorWindowsError
+from factor_windows.errors import FactorWindowsError, OptionError
 from factor_windows.explain.alternatives import alternatives, saves
 from factor_windows.explain.picture import picture
 from factor_windows.explain.text import number, rate, rows_saved, signed, summary
 from factor_windows.plan import Plan, PlanNode
+from factor_windows.shared import SharedPlan
 from factor_windows.slices import Slices, Tiling
 from factor_windows.window import Window, readable
 
@@ -38,8 +39,11 @@ ZOOM = (
 )
 
 
-def page(plan: Plan, *, measured: Mapping[str, float] | None = None) -> str:
-    """Write a plan as a page; `measured` are the seconds of a run: `plan`, and `naive` if that was run too."""
+def page(plan: Plan, *, measured: Mapping[str, float] | None = None, sql: Callable[..., str] | None = None) -> str:
+    """Write a plan as a page; `measured` are the seconds of a run: `plan`, and `naive` if that was run too.
+
+    `sql` writes for a `dialect` what is shown as SQL: the plan's own, unless it computes several queries at once.
+    """
     assets = files("factor_windows.explain") / "assets"
     what, gain, *quality = summary(plan)
     return Template((assets / "page.html").read_text(encoding="utf-8")).substitute(
@@ -52,7 +56,7 @@ def page(plan: Plan, *, measured: Mapping[str, float] | None = None) -> str:
         picture=picture(plan),
         unit=escape(_unit(plan)),
         rows="\n".join(_rows(plan)),
-        sql="\n".join(_sql(plan)),
+        sql="\n".join(_sql(sql or plan.sql)),
         data=_in_script(json.dumps(_data(plan), ensure_ascii=False)),
         script=(assets / "page.min.js").read_text(encoding="utf-8").replace("</script", "<\\/script"),
     )
@@ -111,7 +115,14 @@ def _rows(plan: Plan) -> Iterator[str]:
     yield f"<tr><td>naive</td><td></td><td>{number(plan.naive_cost)}</td><td>100.0%</td><td></td></tr>"
 
 
-def _sql(plan: Plan) -> Iterator[str]:
+def page_of_many(plan: SharedPlan, *, measured: Mapping[str, float] | None = None) -> str:
+    """Write a plan for several queries as a page: the tree that computes them all, and a statement for each."""
+    if len(plan.groups) > 1:
+        raise OptionError(f"a page explains one pass over the events; these queries need {len(plan.groups)}")
+    return page(plan.groups[0].plan, measured=measured, sql=plan.sql)
+
+
+def _sql(write: Callable[..., str]) -> Iterator[str]:
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import SqlLexer
@@ -119,7 +130,7 @@ def _sql(plan: Plan) -> Iterator[str]:
     opened = " open"
     for dialect, name in DIALECTS.items():
         try:
-            text = plan.sql(dialect=dialect)
+            text = write(dialect=dialect)
         except FactorWindowsError as problem:
             yield f"<p>Not as SQL for {name}: {escape(str(problem))}.</p>"
             continue

@@ -7,11 +7,12 @@ from pyspark.sql import DataFrame
 from factor_windows.errors import OptionError
 from factor_windows.levels import PARTITIONS, Level, Physical, compile_levels
 from factor_windows.plan import Plan
-from factor_windows.spark.chain import Chain, braced
+from factor_windows.spark.chain import Chain
 from factor_windows.spark.columns import packing_of
 from factor_windows.spark.fan_out import Columns, fan_out
 from factor_windows.spark.packed import packed, unpacked
 from factor_windows.spark.trouble import check_events
+from factor_windows.sql.statement import braced
 
 
 def run(plan: Plan, events: DataFrame) -> DataFrame:

@@ -165,11 +165,6 @@ def finished(query: Query, result: DataFrame) -> DataFrame:
     return result.sparkSession.sql(query.outer, result=result) if query.outer else result
 
 
-def braced(sql: str) -> str:
-    """Write a user's braces so that Spark does not take them for the name of a DataFrame."""
-    return sql.replace("{", "{{").replace("}", "}}")
-
-
 def _to_next_edge(slices: Slices, start: str) -> str:
     terms = [f"{step}L - {after_edges([(step, offset)], start)}" for step, offset in slices.edges]
     return f"least({', '.join(terms)})"

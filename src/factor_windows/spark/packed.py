@@ -9,8 +9,9 @@ from sqlglot import exp, parse_one
 from factor_windows.expressions import VerbatimSpark, sql_of
 from factor_windows.functions import State
 from factor_windows.packs import Pack
-from factor_windows.spark.chain import Chain, braced
+from factor_windows.spark.chain import Chain
 from factor_windows.spark.fan_out import after_edges, looked_up
+from factor_windows.sql.statement import braced
 
 
 def packed(rows: str, pack: Pack, chain: Chain) -> str:

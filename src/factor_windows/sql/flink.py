@@ -7,17 +7,22 @@ node's own columns `window_start` and `window_end` are renamed: its readers get 
 
 from __future__ import annotations
 
-from sqlglot import exp
+from collections.abc import Sequence
+
+from sqlglot import exp, parse_one
 
 from factor_windows.aggregates import Aggregate
 from factor_windows.errors import QueryError
-from factor_windows.expressions import quoted
-from factor_windows.functions import Kind
+from factor_windows.expressions import VerbatimSpark, quoted, sql_of
+from factor_windows.functions import Kind, State
 from factor_windows.graph import CoverageGraph, window_of
 from factor_windows.plan import Plan, PlanNode
+from factor_windows.query import Query
 from factor_windows.search.factor import with_factor_windows
 from factor_windows.slices import Slices
 from factor_windows.sql.dialects import Flink
+from factor_windows.sql.read_columns import ReadColumns
+from factor_windows.sql.writer import free
 from factor_windows.states import StateColumns
 from factor_windows.window import MICROSECONDS, Window
 
@@ -40,36 +45,41 @@ def emit_flink(plan: Plan) -> str:
             )
     if query.outer or not query.parsed_time.sql.replace("`", "").isidentifier():
         raise QueryError("only plain window aggregates over a time column can be written for Flink")
-    columns = StateColumns("fw_s")
+    texts = (*query.keys, *query.aggregates, query.where, query.time)
+    own = f"{free(('fw_',), ' '.join(texts))}fw_"
+    prefix = free(("events", "node_", "computed"), query.source or "events")
+    columns = StateColumns(f"{own}s")
     lowers = [columns.add(a, a.states(time=query.time), a.function.lower) for a in query.parsed_aggregates]
     keys = [quoted(key.name) for key in query.parsed_keys]
-    steps = [f"-- events\nevents AS (\n  SELECT {_events(plan)}\n)"]
-    numbers = {node.name: f"node_{number}" for number, node in enumerate(plan.nodes, start=1)}
+    events, lifts = _events(query, columns.states, own)
+    steps = [f"-- events\n{prefix}events AS (\n  SELECT {events}\n)"]
+    numbers = {node.name: f"{prefix}node_{number}" for number, node in enumerate(plan.nodes, start=1)}
     for node in plan.nodes:
         parent = _readable_parent(plan, node)
-        values = [f"{s.lift if parent is None else s.combine} AS {s.name}" for s in columns.states]
-        listed = [*keys, "window_start AS fw_start", "window_end AS fw_end", "window_time AS fw_time", *values]
-        source = "events" if parent is None else numbers[parent.name]
+        made = lifts if parent is None else [state.combine for state in columns.states]
+        values = [f"{value} AS {state.name}" for value, state in zip(made, columns.states, strict=True)]
+        listed = [*keys, *(f"window_{name} AS {own}{name}" for name in ("start", "end", "time")), *values]
+        source = f"{prefix}events" if parent is None else numbers[parent.name]
         shown = " = ".join(node.shown_as) if node.exposed else f"{node.name} (hidden)"
         comment = " ".join(f"{shown}: from {source}".split())
         steps.append(
             f"-- {comment}\n{numbers[node.name]} AS (\n  SELECT {', '.join(listed)}\n"
-            f"  FROM TABLE({_call(window_of(node.node), source)})\n"
+            f"  FROM TABLE({_call(window_of(node.node), source, f'{own}time')})\n"
             f"  GROUP BY {', '.join([*keys, 'window_start', 'window_end', 'window_time'])}\n)"
         )
     results = [
-        _shown(query.parsed_aggregates, lowers, keys, name, numbers[node.name])
+        _shown(query.parsed_aggregates, lowers, keys, name, numbers[node.name], own)
         for node in plan.nodes
         for name in node.shown_as
     ]
     united = "\nUNION ALL\n".join(results)
-    if not query.output and not query.having:
+    if not query.parsed_output and not query.having:
         return _with(steps, united)
     inner = "\n".join(f"  {line}" for line in united.splitlines())
-    steps.append(f"-- every window under its name\ncomputed AS (\n{inner}\n)")
+    steps.append(f"-- every window under its name\n{prefix}computed AS (\n{inner}\n)")
     chosen = ", ".join(f"{column.sql} AS {quoted(column.name)}" for column in query.parsed_output)
     having = f"\nWHERE {query.having}" if query.having else ""
-    return _with(steps, f"SELECT {chosen or '*'}\nFROM computed{having}")
+    return _with(steps, f"SELECT {chosen or '*'}\nFROM {prefix}computed{having}")
 
 
 def _with(steps: list[str], final: str) -> str:
@@ -77,13 +87,15 @@ def _with(steps: list[str], final: str) -> str:
     return f"WITH\n{listed}\n{final}"
 
 
-def _events(plan: Plan) -> str:
-    query = plan.query
+def _events(query: Query, states: Sequence[State], own: str) -> tuple[str, list[str]]:
+    """Select keys, the columns that are read, and the time; return that, and how these columns lift to states."""
+    taken = [*(key.name for key in query.parsed_keys), "window_start", "window_end", "window_time"]
+    columns = ReadColumns(own, taken=taken)
+    lifts = [sql_of(columns.take(parse_one(state.lift, dialect=VerbatimSpark))) for state in states]
     keys = [f"{key.sql} AS {quoted(key.name)}" for key in query.parsed_keys]
-    plain = [key for key in query.parsed_keys if key.sql.replace("`", "") == key.name]
-    listed = ["*", *(text for text, key in zip(keys, query.parsed_keys, strict=True) if key not in plain)]
+    listed = [*keys, *map(sql_of, columns.selected), f"{query.parsed_time.sql} AS {own}time"]
     where = f" WHERE {query.where}" if query.where else ""
-    return f"{', '.join(listed)}, {query.parsed_time.sql} AS fw_time FROM {query.source or 'events'}{where}"
+    return f"{', '.join(listed)} FROM {query.source or 'events'}{where}", lifts
 
 
 def _readable_parent(plan: Plan, node: PlanNode) -> PlanNode | None:
@@ -94,12 +106,12 @@ def _readable_parent(plan: Plan, node: PlanNode) -> PlanNode | None:
     return parent
 
 
-def _call(window: Window, source: str) -> str:
+def _call(window: Window, source: str, time: str) -> str:
     lengths = [_interval(window.range)] if window.is_tumbling else [_interval(window.slide), _interval(window.range)]
     if window.offset:
         lengths.append(_interval(window.offset))
     function = "TUMBLE" if window.is_tumbling else "HOP"
-    return f"{function}(TABLE {source}, DESCRIPTOR(fw_time), {', '.join(lengths)})"
+    return f"{function}(TABLE {source}, DESCRIPTOR({time}), {', '.join(lengths)})"
 
 
 def _interval(microseconds: int) -> str:
@@ -114,8 +126,10 @@ def _interval(microseconds: int) -> str:
     return f"INTERVAL '{seconds}.{milliseconds:03}' SECOND({max(2, len(str(seconds)))}, 3)"
 
 
-def _shown(aggregates: tuple[Aggregate, ...], lowers: list[str], keys: list[str], name: str, node: str) -> str:
+def _shown(
+    aggregates: tuple[Aggregate, ...], lowers: list[str], keys: list[str], name: str, node: str, own: str
+) -> str:
     window_id = exp.Literal.string(name).sql(dialect=Flink)
     values = [f"{lower} AS {quoted(aggregate.name)}" for aggregate, lower in zip(aggregates, lowers, strict=True)]
-    listed = [*keys, f"{window_id} AS window_id", "fw_start AS window_start", "fw_end AS window_end", *values]
+    listed = [*keys, f"{window_id} AS window_id", f"{own}start AS window_start", f"{own}end AS window_end", *values]
     return f"SELECT {', '.join(listed)}\nFROM {node}"

@@ -1,7 +1,7 @@
 WITH
 -- events
 events AS (
-  SELECT *, ts AS fw_time FROM r
+  SELECT k AS `k`, v, ts AS fw_time FROM r
 ),
 -- 5 minutes (hidden): from events
 node_1 AS (

@@ -5,18 +5,31 @@ level_1 AS (
     k AS `k`,
     0 AS fw_node,
     fw_time - pmod(fw_time, 300000000) AS fw_start,
-    sum(v) AS fw_s0
+    fw_epoch,
+    count(CASE WHEN typeof(v) LIKE 'decimal%' THEN v END) AS fw_s0,
+    sum(v) AS fw_s1
   FROM (
     SELECT
-      *,
-      unix_micros(CAST(ts AS TIMESTAMP)) AS fw_time
+      k,
+      v,
+      CASE typeof(ts)
+        WHEN 'timestamp_ntz'
+        THEN unix_date(CAST(ts AS DATE)) * CAST(86400000000 AS BIGINT) + hour(ts) * CAST(3600000000 AS BIGINT) + minute(ts) * CAST(60000000 AS BIGINT) + CAST(EXTRACT(SECOND FROM ts) * 1000000 AS BIGINT)
+        ELSE unix_micros(CAST(ts AS TIMESTAMP_LTZ))
+      END AS fw_time,
+      CASE
+        WHEN FALSE
+        THEN ts + INTERVAL '0' SECOND
+        ELSE CAST('1970-01-01 00:00:00' AS TIMESTAMP_NTZ)
+      END AS fw_epoch
     FROM r
     WHERE
       NOT ts IS NULL
   ) AS events
   GROUP BY
     1,
-    3
+    3,
+    4
 ),
 -- 1 hour / 5 minutes: from level_1
 level_2 AS (
@@ -24,7 +37,9 @@ level_2 AS (
     `k`,
     fw_to AS fw_node,
     fw_start - pmod(fw_start, fw_slide) - fw_back AS fw_start,
-    sum(`fw_s0`) AS fw_s0
+    fw_epoch,
+    sum(`fw_s0`) AS fw_s0,
+    CASE WHEN count_if(`fw_s0` > 0 AND `fw_s1` IS NULL) = 0 THEN sum(`fw_s1`) END AS fw_s1
   FROM level_1
   CROSS JOIN VALUES
     (2, 300000000, 0),
@@ -42,16 +57,47 @@ level_2 AS (
   GROUP BY
     1,
     2,
-    3
+    3,
+    4
 ),
 -- every window under its name
 computed AS (
   SELECT
     `k`,
     fw_name AS window_id,
-    timestamp_micros(fw_start) AS window_start,
-    timestamp_micros(fw_start + fw_range) AS window_end,
-    `fw_s0` AS `s`
+    fw_epoch + make_interval(
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      (
+        fw_start - CASE typeof(fw_epoch)
+          WHEN 'timestamp_ntz'
+          THEN CAST(0 AS BIGINT)
+          ELSE unix_micros(CAST(fw_epoch AS TIMESTAMP_LTZ))
+        END
+      ) * 0.000001
+    ) AS window_start,
+    fw_epoch + make_interval(
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      (
+        (
+          fw_start + fw_range
+        ) - CASE typeof(fw_epoch)
+          WHEN 'timestamp_ntz'
+          THEN CAST(0 AS BIGINT)
+          ELSE unix_micros(CAST(fw_epoch AS TIMESTAMP_LTZ))
+        END
+      ) * 0.000001
+    ) AS window_end,
+    `fw_s1` AS `s`
   FROM level_2
   JOIN VALUES
     (2, 3600000000, '1 hour / 5 minutes') AS names(fw_shown, fw_range, fw_name)

@@ -5,18 +5,30 @@ level_1 AS (
     DeviceID AS `DeviceID`,
     0 AS fw_node,
     fw_time - pmod(fw_time, 600000000) AS fw_start,
+    fw_epoch,
     min(T) AS fw_s0
   FROM (
     SELECT
-      *,
-      unix_micros(CAST(EntryTime AS TIMESTAMP)) AS fw_time
+      DeviceID,
+      T,
+      CASE typeof(EntryTime)
+        WHEN 'timestamp_ntz'
+        THEN unix_date(CAST(EntryTime AS DATE)) * CAST(86400000000 AS BIGINT) + hour(EntryTime) * CAST(3600000000 AS BIGINT) + minute(EntryTime) * CAST(60000000 AS BIGINT) + CAST(EXTRACT(SECOND FROM EntryTime) * 1000000 AS BIGINT)
+        ELSE unix_micros(CAST(EntryTime AS TIMESTAMP_LTZ))
+      END AS fw_time,
+      CASE
+        WHEN FALSE
+        THEN EntryTime + INTERVAL '0' SECOND
+        ELSE CAST('1970-01-01 00:00:00' AS TIMESTAMP_NTZ)
+      END AS fw_epoch
     FROM Input
     WHERE
       NOT EntryTime IS NULL
   ) AS events
   GROUP BY
     1,
-    3
+    3,
+    4
 ),
 -- 20 min, 40 min, 30 min: from level_1
 level_2 AS (
@@ -24,6 +36,7 @@ level_2 AS (
     `DeviceID`,
     fw_to AS fw_node,
     fw_start - pmod(fw_start, fw_slide) AS fw_start,
+    fw_epoch,
     min(`fw_s0`) AS fw_s0
   FROM level_1
   CROSS JOIN VALUES
@@ -33,15 +46,46 @@ level_2 AS (
   GROUP BY
     1,
     2,
-    3
+    3,
+    4
 ),
 -- every window under its name
 computed AS (
   SELECT
     `DeviceID`,
     fw_name AS window_id,
-    timestamp_micros(fw_start) AS window_start,
-    timestamp_micros(fw_start + fw_range) AS window_end,
+    fw_epoch + make_interval(
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      (
+        fw_start - CASE typeof(fw_epoch)
+          WHEN 'timestamp_ntz'
+          THEN CAST(0 AS BIGINT)
+          ELSE unix_micros(CAST(fw_epoch AS TIMESTAMP_LTZ))
+        END
+      ) * 0.000001
+    ) AS window_start,
+    fw_epoch + make_interval(
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      (
+        (
+          fw_start + fw_range
+        ) - CASE typeof(fw_epoch)
+          WHEN 'timestamp_ntz'
+          THEN CAST(0 AS BIGINT)
+          ELSE unix_micros(CAST(fw_epoch AS TIMESTAMP_LTZ))
+        END
+      ) * 0.000001
+    ) AS window_end,
     `fw_s0` AS `min_t`
   FROM level_2
   JOIN VALUES

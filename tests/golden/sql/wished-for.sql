@@ -5,20 +5,32 @@ level_1 AS (
     device AS `device`,
     0 AS fw_node,
     fw_time - pmod(fw_time, 600000000) AS fw_start,
+    fw_epoch,
     max(t) AS fw_s0,
     min(t) AS fw_s1,
     count(*) AS fw_s2
   FROM (
     SELECT
-      *,
-      unix_micros(CAST(ts AS TIMESTAMP)) AS fw_time
+      device,
+      t,
+      CASE typeof(ts)
+        WHEN 'timestamp_ntz'
+        THEN unix_date(CAST(ts AS DATE)) * CAST(86400000000 AS BIGINT) + hour(ts) * CAST(3600000000 AS BIGINT) + minute(ts) * CAST(60000000 AS BIGINT) + CAST(EXTRACT(SECOND FROM ts) * 1000000 AS BIGINT)
+        ELSE unix_micros(CAST(ts AS TIMESTAMP_LTZ))
+      END AS fw_time,
+      CASE
+        WHEN FALSE
+        THEN ts + INTERVAL '0' SECOND
+        ELSE CAST('1970-01-01 00:00:00' AS TIMESTAMP_NTZ)
+      END AS fw_epoch
     FROM r
     WHERE
       NOT ts IS NULL
   ) AS events
   GROUP BY
     1,
-    3
+    3,
+    4
 ),
 -- 20 minutes, hourly: from level_1
 level_2 AS (
@@ -26,6 +38,7 @@ level_2 AS (
     `device`,
     fw_to AS fw_node,
     fw_start - pmod(fw_start, fw_slide) - fw_back AS fw_start,
+    fw_epoch,
     max(`fw_s0`) AS fw_s0,
     min(`fw_s1`) AS fw_s1,
     sum(`fw_s2`) AS fw_s2
@@ -41,15 +54,46 @@ level_2 AS (
   GROUP BY
     1,
     2,
-    3
+    3,
+    4
 ),
 -- every window under its name
 computed AS (
   SELECT
     `device`,
     fw_name AS window_id,
-    timestamp_micros(fw_start) AS window_start,
-    timestamp_micros(fw_start + fw_range) AS window_end,
+    fw_epoch + make_interval(
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      (
+        fw_start - CASE typeof(fw_epoch)
+          WHEN 'timestamp_ntz'
+          THEN CAST(0 AS BIGINT)
+          ELSE unix_micros(CAST(fw_epoch AS TIMESTAMP_LTZ))
+        END
+      ) * 0.000001
+    ) AS window_start,
+    fw_epoch + make_interval(
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      (
+        (
+          fw_start + fw_range
+        ) - CASE typeof(fw_epoch)
+          WHEN 'timestamp_ntz'
+          THEN CAST(0 AS BIGINT)
+          ELSE unix_micros(CAST(fw_epoch AS TIMESTAMP_LTZ))
+        END
+      ) * 0.000001
+    ) AS window_end,
     `fw_s0` AS `value_0`,
     `fw_s1` AS `value_1`,
     `fw_s2` AS `value_2`
