@@ -14,6 +14,7 @@ from sqlglot import exp, parse_one
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokens import Token, TokenType
 
 from factor_windows.errors import FactorWindowsError
 
@@ -25,7 +26,11 @@ _BY_CHANCE = {
     *("current_date", "current_time", "localtimestamp", "curdate", "unix_timestamp"),
 }
 """Functions whose result does not depend on their arguments alone."""
-_ONE_VALUE = (exp.Condition, exp.Filter, exp.IgnoreNulls, exp.Interval)
+_ONE_VALUE = (exp.Condition, exp.Filter, exp.IgnoreNulls, exp.Interval, exp.RespectNulls, exp.WithinGroup)
+
+
+DOUBLE_QUOTED = "double_quoted"
+"""Where a literal notes how it was written, if it was in double quotes."""
 
 
 class VerbatimSpark(Spark):
@@ -39,10 +44,44 @@ class VerbatimSpark(Spark):
     class Parser(SparkParser):
         """Reads calls as they stand; only what has a grammar of its own, such as CAST, is treated specially."""
 
+        def _parse_any(self) -> exp.Expr | None:
+            """Tell the aggregate any(x) from the quantifier of LIKE ANY (...)."""
+            quantifies = self._tokens[self._index - 2].text.upper() in ("LIKE", "ILIKE")
+            if quantifies or not self._match(TokenType.L_PAREN, advance=False):
+                return self.expression(exp.Any(this=self._parse_bitwise()))
+            return self.expression(exp.Anonymous(this="any", expressions=self._parse_wrapped_csv(self._parse_lambda)))
+
+        def _parse_text(self, token: Token) -> exp.Expr:
+            """Read text, and keep how it stands: whether what is in double quotes is a name is the session's affair."""
+            text = self.expression(exp.Literal(this=token.text, is_string=True), token)
+            if self.sql[token.start] == '"':
+                text.meta[DOUBLE_QUOTED] = self.sql[token.start : token.end + 1]
+            return text
+
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+            **SparkParser.NO_PAREN_FUNCTION_PARSERS,
+            "ANY": _parse_any,
+        }
+        STRING_PARSERS: ClassVar[dict[Any, Callable[..., Any]]] = {
+            **SparkParser.STRING_PARSERS,
+            TokenType.STRING: _parse_text,
+        }
+        PRIMARY_PARSERS: ClassVar[dict[Any, Callable[..., Any]]] = {
+            **SparkParser.PRIMARY_PARSERS,
+            TokenType.STRING: _parse_text,
+        }
+
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {"ARRAY": SparkParser.FUNCTIONS["ARRAY"]}
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             name: parser for name, parser in SparkParser.FUNCTION_PARSERS.items() if name in _SYNTAX_NOT_FUNCTIONS
         }
+
+    class Generator(Spark.Generator):
+        """Writes what stood in double quotes as it stood."""
+
+        def literal_sql(self, expression: exp.Literal) -> str:
+            """Write text or a number."""
+            return expression.meta.get(DOUBLE_QUOTED) or super().literal_sql(expression)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +111,8 @@ def parse(text: str, *, what: str, error: type[FactorWindowsError]) -> tuple[exp
     alias = ""
     if isinstance(tree, exp.Alias):
         alias, tree = tree.alias, tree.this
-    if not isinstance(tree, _ONE_VALUE) or tree.find(exp.Query, exp.Alias, exp.Order, exp.WithinGroup):
+    ordered = any(not isinstance(order.parent, exp.WithinGroup) for order in tree.find_all(exp.Order))
+    if not isinstance(tree, _ONE_VALUE) or ordered or tree.find(exp.Query, exp.Alias):
         raise error(
             f"{what} {_shortened(text)} is not one plain expression; sub-queries, statements and ORDER BY do not fit"
         )
@@ -157,6 +197,8 @@ def depends_on(expression: str) -> frozenset[str] | None:
     (['device', 'n'], None)
     """
     tree = parse_one(expression, dialect=VerbatimSpark)
+    if any(DOUBLE_QUOTED in literal.meta for literal in tree.find_all(exp.Literal)):
+        return None
     if any(call.name.lower() in _BY_CHANCE for call in tree.find_all(exp.Anonymous, exp.Column)):
         return None
     return frozenset(sql_of(column) for column in tree.find_all(exp.Column))

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from sqlglot import exp, parse_one
 
 from factor_windows.aggregates import Aggregate
 from factor_windows.expressions import VerbatimSpark, sql_of
-from factor_windows.functions import State
+from factor_windows.functions import Kind, State
+from factor_windows.partials import CAREFUL_SUM, guarded
+
+IDENTITY = "CASE WHEN NOT :x IS NULL THEN xxhash64(:x) END"
+"""What is equal exactly where values of any type are, but for one pair in 2^64: Spark's own sketch goes by it, too."""
 
 
 class StateColumns:
@@ -41,12 +46,35 @@ class StateColumns:
             if meaning not in self._columns:
                 column = f"{self._prefix}{len(self._columns)}"
                 merged = _filled(state.combine, own | {state.name: exp.column(column, quoted=True)})
-                self._columns[meaning] = State(column, state.lift, merged)
+                self._columns[meaning] = replace(state, name=column, combine=merged)
             own[state.name] = exp.column(self._columns[meaning].name, quoted=True)
         self.used.append(tuple(column.name for column in own.values()))
         constants = zip(aggregate.function.parameters[1:], aggregate.arguments[1:], strict=False)
         values = {name: parse_one(text, dialect=VerbatimSpark) for name, text in constants}
         return _filled(lower, own | values)
+
+
+def untyped(aggregate: Aggregate, *, time: str) -> tuple[tuple[State, ...], str] | None:
+    """Return states and a lower that suit every type, in ANSI mode and without it; nothing if only the type tells.
+
+    >>> mean = Aggregate.read("sum(v)")
+    >>> states, lower = untyped(mean, time="ts") or ((), "")
+    >>> [state.lift for state in states]
+    ['count(v)', 'try_sum(v)']
+    >>> lower
+    'CASE WHEN NOT :sum IS NULL OR :n + 9223372036854775807L < 0 THEN :sum END'
+    """
+    name, lower = aggregate.function.name, aggregate.function.lower
+    if aggregate.kind is Kind.HOLISTIC or name in ("approx_percentile", "listagg"):
+        return None
+    match name:
+        case "sum" | "avg":
+            value = ":sum" if name == "sum" else ":sum / :n"
+            return aggregate.fill(CAREFUL_SUM, time=time), guarded(value)
+        case "approx_count_distinct":
+            [sketch] = aggregate.function.states
+            return aggregate.fill((replace(sketch, lift=f"hll_sketch_agg({IDENTITY})"),), time=time), lower
+    return aggregate.states(time=time), lower
 
 
 def _filled(template: str, values: Mapping[str, exp.Expr]) -> str:
