@@ -226,7 +226,7 @@ def _check_parts(function: Function, arguments: list[exp.Expr], parts: _Parts, t
     if parts.order is not None and function.name not in _ORDERED:
         takers = ", ".join(sorted(_ORDERED))
         raise AggregateError(f"aggregate {text!r} has WITHIN GROUP, which only {takers} take")
-    if parts.order is None and (function.parameters == ("share",) or not arguments and function.name == "mode"):
+    if parts.order is None and (function.parameters == ("share",) or (not arguments and function.name == "mode")):
         raise AggregateError(f"aggregate {text!r} has no order; write WITHIN GROUP (ORDER BY ...) after it")
 
 

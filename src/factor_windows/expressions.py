@@ -17,6 +17,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokens import Token, TokenType
 
 from factor_windows.errors import FactorWindowsError
+from factor_windows.naming import name_of as name_of
 
 _SYNTAX_NOT_FUNCTIONS = {"CAST", "CONVERT", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST"}
 _MOST_PARTS = 1000
@@ -137,37 +138,20 @@ def quoted(name: str) -> str:
     return sql_of(exp.to_identifier(name, quoted=True))
 
 
-def name_of(tree: exp.Expr) -> str:
-    """Name a column as Spark does when the user gives no alias, for common expressions; Spark has the last word.
+def same_expression(one: str, other: str) -> bool:
+    """Say whether two expressions are the same but for parentheses, and for quotes and case of names.
 
-    >>> name_of(parse("SUM((price + 1) * `my qty`)", what="value", error=FactorWindowsError)[0])
-    'sum(((price + 1) * my qty))'
+    >>> same_expression("(`ts`)", "TS"), same_expression("f(ts)", "fts")
+    (True, False)
     """
-    if isinstance(tree, exp.Column):
-        return tree.name
-    if isinstance(tree, exp.Filter):
-        return f"{name_of(tree.this)} FILTER (WHERE {name_of(tree.expression.this)})"
-    root = exp.Paren(this=tree.copy())
-    for paren in list(root.this.find_all(exp.Paren)):
-        paren.replace(paren.this)
-    for operation in list(root.find_all(exp.Binary, exp.Not)):
-        if not isinstance(operation, exp.Dot):
-            wrapped = exp.Paren()
-            operation.replace(wrapped)
-            wrapped.set("this", operation)
-    for negated in list(root.find_all(exp.Not)):
-        tested = negated.this.this if isinstance(negated.this, exp.Paren) else negated.this
-        if isinstance(tested, exp.Is) and isinstance(tested.expression, exp.Null):
-            negated.replace(exp.Is(this=tested.this, expression=exp.Not(this=exp.Null())))
-    for identifier in root.find_all(exp.Identifier):
-        identifier.set("quoted", False)
-    for literal in list(root.find_all(exp.Literal)):
-        if literal.is_string:
-            literal.replace(exp.Var(this=literal.this))
-    for star in list(root.find_all(exp.Star)):
-        star.replace(exp.Literal.number(1))
-    spelled: str = root.this.sql(dialect=VerbatimSpark, normalize_functions="lower", comments=False)
-    return spelled
+
+    def plain(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Paren):
+            return node.unnest()
+        return exp.to_identifier(node.name.lower(), quoted=False) if isinstance(node, exp.Identifier) else node
+
+    trees = [parse_one(text, dialect=VerbatimSpark).unnest().transform(plain) for text in (one, other)]
+    return bool(trees[0] == trees[1])
 
 
 @lru_cache(maxsize=4096)

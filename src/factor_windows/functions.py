@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from factor_windows.partials import (
-    CAREFUL_SUM,
     COMOMENTS,
     ENDS_X,
     ENDS_Y,
@@ -16,8 +15,8 @@ from factor_windows.partials import (
     PAIRS,
     SQUARE_X,
     SQUARE_Y,
-    SUM,
     added,
+    sum_and_count,
     varies,
 )
 from factor_windows.partials import State as State
@@ -72,8 +71,8 @@ def _listed(name: str, parameters: tuple[str, ...], lower: str, *, optional: int
     return Function(name, Kind.MERGEABLE, parameters, states, lower, optional)
 
 
-def _mean(name: str, states: tuple[State, ...] = SUM, parameters: tuple[str, ...] = ("x",)) -> Function:
-    return Function(name, Kind.MERGEABLE, parameters, states, "CASE WHEN :n > 0 THEN :sum / :n END")
+def _mean(name: str, parameters: tuple[str, ...] = ("x",), *states: State) -> Function:
+    return Function(name, Kind.MERGEABLE, parameters, states or sum_and_count(), "CASE WHEN :n > 0 THEN :sum / :n END")
 
 
 def _moments(name: str, lower: str) -> Function:
@@ -108,7 +107,10 @@ _ALL = (
     ),
     _listed("collect_list", ("x",), ":list"),
     _listed(
-        "listagg", ("x", "delimiter"), "CASE WHEN size(:list) > 0 THEN array_join(:list, :delimiter) END", optional=1
+        "listagg",
+        ("x", "delimiter"),
+        "CASE WHEN size(:list) > 0 THEN array_join(:list, coalesce(:delimiter, '')) END",
+        optional=1,
     ),
     _sketch(
         "approx_count_distinct",
@@ -136,8 +138,8 @@ _ALL = (
     _added("count_if"),
     _added("sum"),
     _mean("avg"),
-    Function("try_sum", Kind.MERGEABLE, ("x",), CAREFUL_SUM, ":sum"),
-    _mean("try_avg", CAREFUL_SUM),
+    Function("try_sum", Kind.MERGEABLE, ("x",), sum_and_count(careful=True), ":sum"),
+    _mean("try_avg", ("x",), *sum_and_count(careful=True)),
     _moments("var_pop", "CASE WHEN :n > 0 THEN greatest(0.0D, :m2) / :n END"),
     _moments("var_samp", "CASE WHEN :n > 1 THEN greatest(0.0D, :m2) / (:n - 1) END"),
     _moments("stddev_pop", "CASE WHEN :n > 0 THEN sqrt(greatest(0.0D, :m2) / :n) END"),
@@ -152,10 +154,10 @@ _ALL = (
         f"CASE WHEN :n > 1 AND {varies('x')} AND {varies('y')} THEN :c / sqrt(:m2_x) / sqrt(:m2_y) END",
     ),
     _regression("regr_count", ":n", PAIRS),
-    _mean("regr_avgx", (added("sum", "sum(:x) FILTER (WHERE NOT :y IS NULL)"), PAIRS), ("y", "x")),
-    _mean("regr_avgy", (added("sum", "sum(:y) FILTER (WHERE NOT :x IS NULL)"), PAIRS), ("y", "x")),
-    _regression("regr_sxx", "greatest(0.0D, :m2_x)", PAIRS, MEAN_X, SQUARE_X),
-    _regression("regr_syy", "greatest(0.0D, :m2_y)", PAIRS, MEAN_Y, SQUARE_Y),
+    _mean("regr_avgx", ("y", "x"), *sum_and_count(":x", of=":y")),
+    _mean("regr_avgy", ("y", "x"), *sum_and_count(":y", of=":x")),
+    _regression("regr_sxx", "CASE WHEN :n > 0 THEN greatest(0.0D, :m2_x) END", PAIRS, MEAN_X, SQUARE_X),
+    _regression("regr_syy", "CASE WHEN :n > 0 THEN greatest(0.0D, :m2_y) END", PAIRS, MEAN_Y, SQUARE_Y),
     _regression("regr_sxy", ":c", *COMOMENTS),
     _regression("regr_slope", f"CASE WHEN {varies('x')} THEN :c / :m2_x END", *COMOMENTS, SQUARE_X, *ENDS_X),
     _regression(
@@ -165,7 +167,7 @@ _ALL = (
     ),
     _regression(
         "regr_r2",
-        f"CASE WHEN NOT {varies('x')} THEN NULL WHEN {varies('y')} THEN :c / :m2_x * :c / :m2_y ELSE 1.0D END",
+        f"CASE WHEN {varies('x')} AND {varies('y')} THEN :c / :m2_x * :c / :m2_y WHEN {varies('x')} THEN 1.0D END",
         *(*COMOMENTS, SQUARE_X, SQUARE_Y, *ENDS_X, *ENDS_Y),
     ),
     _sketch(

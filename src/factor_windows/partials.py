@@ -33,13 +33,23 @@ def added(name: str, lift: str) -> State:
 
 
 COUNT = added("n", "count(:x)")
-SUM = (added("sum", "sum(:x)"), COUNT)
-CAREFUL_SUM = (
-    COUNT,
-    State("sum", "try_sum(:x)", "CASE WHEN count_if(:sum IS NULL AND :n > 0) = 0 THEN try_sum(:sum) END", fixed=True),
-)
-"""A sum that fails in no part: null where it has overflown, which the count tells from no values at all, and which it
-stays through all levels."""
+PAIRS = added("n", "regr_count(:y, :x)")
+
+
+def sum_and_count(argument: str = ":x", *, of: str = "", careful: bool = False) -> tuple[State, State]:
+    """Return what a mean is made from: of one argument, or of those values whose other argument `of` is known.
+
+    A careful sum fails in no part. It is null where it has overflown, which the count tells from no values at all, and
+    stays so through all levels.
+    """
+    known = f" FILTER (WHERE NOT {of} IS NULL)" if of else ""
+    count = PAIRS if of else COUNT
+    if not careful:
+        return added("sum", f"sum({argument}){known}"), count
+    merged = "CASE WHEN count_if(:sum IS NULL AND :n > 0) = 0 THEN try_sum(:sum) END"
+    return count, State("sum", f"try_sum({argument}){known}", merged, fixed=True)
+
+
 HALVES = (added("high", "sum(shiftright(:x, 32))"), added("low", "sum(:x & 4294967295L)"))
 """A sum of 64-bit numbers that no part can overflow: their high and their low halves, summed apart."""
 JOINED_HALVES = "(:high + shiftright(:low, 32)) * 4294967296L + (:low & 4294967295L)"
@@ -78,7 +88,6 @@ MOMENTS = (
     State("mean", "avg(CAST(:x AS DOUBLE))", merged_mean("mean"), fixed=True),
     _moment("m2", "regr_sxx(:x, :x)", "mean", "mean"),
 )
-PAIRS = added("n", "regr_count(:y, :x)")
 MEAN_X = State("mean_x", "regr_avgx(:y, CAST(:x AS DOUBLE))", merged_mean("mean_x"), fixed=True)
 MEAN_Y = State("mean_y", "regr_avgy(CAST(:y AS DOUBLE), :x)", merged_mean("mean_y"), fixed=True)
 COMOMENTS = (PAIRS, MEAN_X, MEAN_Y, _moment("c", "regr_sxy(:y, :x)", "mean_x", "mean_y"))
@@ -89,8 +98,12 @@ SQUARE_Y = _moment("m2_y", "regr_syy(:y, :x)", "mean_y", "mean_y")
 def _ends(name: str, other: str) -> tuple[State, State]:
     known = f"FILTER (WHERE NOT :{other} IS NULL)"
     return (
-        State(f"least_{name}", f"min(:{name}) {known}", f"min(:least_{name})", fixed=True, fold="least"),
-        State(f"most_{name}", f"max(:{name}) {known}", f"max(:most_{name})", fixed=True, fold="greatest"),
+        State(
+            f"least_{name}", f"min(CAST(:{name} AS DOUBLE)) {known}", f"min(:least_{name})", fixed=True, fold="least"
+        ),
+        State(
+            f"most_{name}", f"max(CAST(:{name} AS DOUBLE)) {known}", f"max(:most_{name})", fixed=True, fold="greatest"
+        ),
     )
 
 

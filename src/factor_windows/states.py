@@ -10,7 +10,7 @@ from sqlglot import exp, parse_one
 from factor_windows.aggregates import Aggregate
 from factor_windows.expressions import VerbatimSpark, sql_of
 from factor_windows.functions import Kind, State
-from factor_windows.partials import CAREFUL_SUM, guarded
+from factor_windows.partials import guarded, sum_and_count
 
 IDENTITY = "CASE WHEN NOT :x IS NULL THEN xxhash64(:x) END"
 """What is equal exactly where values of any type are, but for one pair in 2^64: Spark's own sketch goes by it, too."""
@@ -70,7 +70,7 @@ def untyped(aggregate: Aggregate, *, time: str) -> tuple[tuple[State, ...], str]
     match name:
         case "sum" | "avg":
             value = ":sum" if name == "sum" else ":sum / :n"
-            return aggregate.fill(CAREFUL_SUM, time=time), guarded(value)
+            return aggregate.fill(sum_and_count(careful=True), time=time), guarded(value)
         case "approx_count_distinct":
             [sketch] = aggregate.function.states
             return aggregate.fill((replace(sketch, lift=f"hll_sketch_agg({IDENTITY})"),), time=time), lower

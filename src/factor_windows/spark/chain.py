@@ -120,7 +120,9 @@ class Chain:
         """Lower the states, name the windows, and give columns their names and types."""
         names = [node.shown_as or ("",) for node in self.plan.nodes]
         if all(len(several) == 1 for several in names):
-            window_id = F.element_at(F.lit([name for [name] in names]), F.expr(f"{self.node} + 1"))
+            found = F.element_at(F.lit([name for [name] in names]), F.expr(f"{self.node} + 1"))
+            # Without ANSI mode Spark does not know that there is always one.
+            window_id = F.coalesce(found, F.lit(""))
         else:
             every = F.element_at(F.array(*(F.lit(list(several)) for several in names)), F.expr(f"{self.node} + 1"))
             rows = rows.withColumn(self.feed, F.explode(every))
@@ -155,7 +157,7 @@ def finished(query: Query, result: DataFrame) -> DataFrame:
 def what_follows(query: Query) -> dict[str, Any]:
     """Return as plain text what a query does after its aggregates."""
     output = [(column.sql, column.name) for column in query.parsed_output]
-    return {"having": query.having, "output": output, "outer": query.outer}
+    return {"having": query.kept, "output": output, "outer": query.outer}
 
 
 def finished_by(result: DataFrame, *, having: str, output: Sequence[tuple[str, str]], outer: str) -> DataFrame:

@@ -98,7 +98,7 @@ class _Writer:
             for number in range(1, len(self.levels) + 1)
         ]
         shown: exp.Expr = self._shown()
-        if self.query.having or self.query.output:
+        if self.query.having or self.query.parsed_output:
             steps.append((f"{self.prefix}computed", shown, "every window under its name"))
             shown = self._finished()
         if self.query.outer:
@@ -233,7 +233,7 @@ class _Writer:
         ]
         select = exp.Select(expressions=columns or [exp.Star()])
         select.set("from_", exp.From(this=exp.to_table(f"{self.prefix}computed")))
-        return select.where(self._read(self.query.having), copy=False) if self.query.having else select
+        return select.where(self._read(self.query.kept), copy=False) if self.query.having else select
 
 
 def _with_nulls(node: exp.Expr) -> exp.Expr:

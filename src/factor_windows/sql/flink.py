@@ -63,12 +63,12 @@ def emit_flink(plan: Plan) -> str:
         for name in node.shown_as
     ]
     united = "\nUNION ALL\n".join(results)
-    if not query.output and not query.having:
+    if not query.parsed_output and not query.having:
         return _with(steps, united)
     inner = "\n".join(f"  {line}" for line in united.splitlines())
     steps.append(f"-- every window under its name\ncomputed AS (\n{inner}\n)")
     chosen = ", ".join(f"{column.sql} AS {quoted(column.name)}" for column in query.parsed_output)
-    having = f"\nWHERE {query.having}" if query.having else ""
+    having = f"\nWHERE {query.kept}" if query.having else ""
     return _with(steps, f"SELECT {chosen or '*'}\nFROM computed{having}")
 
 
