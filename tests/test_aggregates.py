@@ -37,6 +37,7 @@ def test_aggregates_are_read(text, name, kind):
         ("", "aggregate is empty"),
         ("temperature", "not one call of an aggregate function"),
         ("max(t) - min(t)", "not one call of an aggregate function"),
+        ("summ(t)", "uses the unknown function 'summ'; near it are sum; known are any"),
         ("frobnicate(t)", "unknown function 'frobnicate'; known are any, any_value, approx_count_distinct"),
         ("min(sum(t))", "has the aggregate 'sum(t)' inside"),
         ("sum(t) FILTER (WHERE max(u) > 3)", "has the aggregate 'max(u)' inside"),
@@ -108,6 +109,15 @@ def placeholders(tree):
             ],
         ),
         ("max_by(v, a + b)", ["max(a + b)", "max_by(v, a + b)"]),
+        ("max_by(v, a, 2)", []),
+        ("count(a, b) FILTER (WHERE ok)", ["count(a, b) FILTER(WHERE ok)"]),
+        ("any(ok)", ["bool_or(ok)"]),
+        ("any_value(v) IGNORE NULLS", ["any_value(v) FILTER(WHERE NOT v IS NULL)"]),
+        ("first(v) RESPECT NULLS", ["min(ts)", "min_by(v, ts)"]),
+        ("collect_list(v) RESPECT NULLS", []),
+        ("listagg(v, ',') WITHIN GROUP (ORDER BY a)", []),
+        ("regr_avgy(a, b)", ["sum(a) FILTER(WHERE NOT b IS NULL)", "regr_count(a, b)"]),
+        ('max("v")', ['max("v")']),
     ],
 )
 def test_arguments_and_filters_go_into_the_lifts(text, lifts):

@@ -30,14 +30,15 @@ def configured(spark):
 
 @pytest.fixture(scope="module")
 def events(spark):
-    """Seventeen minutes of two keys: nulls, NaN, infinities, decimals, values far from zero and values that are equal."""
+    """Seventeen minutes of two keys: nulls, NaN, infinities, decimals, values far from zero and equal ones."""
     odd = "CASE WHEN id % 19 = 3 THEN double('NaN') WHEN id % 23 = 5 THEN double('Infinity') ELSE id * 0.5D END"
     found = spark.sql(
         f"""SELECT timestamp_micros(id * 7000000) AS ts, CAST(id % 2 AS STRING) AS k, id AS n, id % 2 = 0 AS ok,
                    IF(id % 11 = 0, NULL, id * 0.1D) AS v, {odd} AS odd, CAST({odd} AS FLOAT) AS f,
                    IF(id % 7 < 2, NULL, CAST(id % 5 AS INT)) AS i, CAST(id * 0.125 AS DECIMAL(12,3)) AS d,
                    IF(id % 9 = 0, NULL, CAST(id * 0.125 AS DECIMAL(38,3))) AS wide, CAST(id AS STRING) AS s,
-                   IF(id < 20, NULL, id) AS late, make_dt_interval(0, 0, 0, id) AS wait, 0.1D AS same, 1e5D + id % 7 AS far,
+                   IF(id < 20, NULL, id) AS late, make_dt_interval(0, 0, 0, id) AS wait, 0.1D AS same,
+                   1e5D + id % 7 AS far,
                    named_struct('a', id % 4) AS st, map('a', id % 3) AS m, CAST(CAST(id AS STRING) AS BINARY) AS b
             FROM range(150)"""
     ).cache()

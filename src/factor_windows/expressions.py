@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 from sqlglot import exp, parse_one
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
+from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from factor_windows.errors import FactorWindowsError
 from factor_windows.naming import name_of as name_of
@@ -77,12 +78,12 @@ class VerbatimSpark(Spark):
             name: parser for name, parser in SparkParser.FUNCTION_PARSERS.items() if name in _SYNTAX_NOT_FUNCTIONS
         }
 
-    class Generator(Spark.Generator):
+    class Generator(SparkGenerator):
         """Writes what stood in double quotes as it stood."""
 
         def literal_sql(self, expression: exp.Literal) -> str:
             """Write text or a number."""
-            return expression.meta.get(DOUBLE_QUOTED) or super().literal_sql(expression)
+            return str(expression.meta.get(DOUBLE_QUOTED) or super().literal_sql(expression))
 
 
 @dataclass(frozen=True, slots=True)

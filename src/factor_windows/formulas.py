@@ -1,4 +1,4 @@
-"""Expressions over aggregates, such as `max(v) - min(v) AS spread`: the calls in them, and what is computed of these."""
+"""Expressions over aggregates, such as `max(v) - min(v) AS spread`: the calls in them, and what is made of these."""
 
 from __future__ import annotations
 

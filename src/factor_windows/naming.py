@@ -70,8 +70,11 @@ def _spelled(tree: exp.Expr) -> str:
     for kind, spell in _SPELLINGS.items():
         if isinstance(tree, kind):
             return f"(NOT {spell(tree)})" if tree.args.get("negate") else spell(tree)
-    text: str = tree.sql(dialect="spark", normalize_functions="lower", comments=False)
-    return text
+    return str(tree.sql(dialect="spark", normalize_functions="lower", comments=False))
+
+
+def _dotted(tree: exp.Expr) -> str:
+    return ".".join(part.name for part in tree.parts) if isinstance(tree, exp.Column) else tree.name
 
 
 def _list(trees: list[exp.Expr]) -> str:
@@ -170,11 +173,11 @@ def _respecting(tree: exp.Expr) -> str:
 
 _SPELLINGS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
     exp.Paren: lambda tree: _spelled(tree.this),
-    exp.Column: lambda tree: ".".join(part.name for part in tree.parts),
+    exp.Column: _dotted,
     exp.Dot: lambda tree: f"{_spelled(tree.this)}.{tree.expression.name}",
     exp.Literal: _literal,
     exp.Boolean: lambda tree: "true" if tree.this else "false",
-    exp.Star: lambda tree: "1",
+    exp.Star: lambda _: "1",
     exp.Anonymous: _call,
     exp.Array: lambda tree: f"array({_list(tree.expressions)})",
     exp.Distinct: lambda tree: f"DISTINCT {_list(tree.expressions)}",

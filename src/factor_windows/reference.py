@@ -313,7 +313,7 @@ def _shape(values: list[Any], order: int) -> float | None:
         return None
     mean = math.fsum(values) / len(values)
     spread, moment = (math.fsum((value - mean) ** power for value in values) / len(values) for power in (2, order))
-    return moment / spread ** (order / 2) - (3 if order == 4 else 0)
+    return float(moment / spread ** (order / 2) - (3 if order == 4 else 0))
 
 
 def _listed(values: list[Any], delimiter: str | None) -> str | None:

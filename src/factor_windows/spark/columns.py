@@ -84,7 +84,8 @@ def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
         types = [argument.dataType for argument in islice(fields, len(_read(aggregate)))]
         typed = typed_states(aggregate, field.dataType, types, events)
         shared = shared and typed is not None
-        lower, used = "", ()
+        lower = ""
+        used: tuple[str, ...] = ()
         if typed is not None:
             states, template = typed
             lower = layout.add(aggregate, aggregate.fill(states, time=time_column), template)

@@ -136,7 +136,7 @@ def _percentile(aggregate: Aggregate, argument: DataType, events: DataFrame) -> 
         return [sketch], f"CASE WHEN {count} > 0 THEN {quantile}(:sketch, :share) END"
 
     def among_nans(share: str) -> str:
-        """Return NaN, the greatest of all values, where the rank is one of theirs; they are in the sketch as infinite."""
+        """Return NaN, the greatest of all values, where the rank is one of theirs; the sketch has them as infinite."""
         last = f"ceil({share} * {count}) > {count} - :nans OR {count} = :nans"
         value = f"CASE WHEN {last} THEN double('NaN') ELSE {quantile}(:sketch, {share}) END"
         # It is never null, which Spark cannot know, and must: in its own arrays of quantiles there is no null.
