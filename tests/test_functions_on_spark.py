@@ -174,6 +174,18 @@ def test_a_sum_of_intervals_that_overflows_is_sparks_own_error(spark, configured
         assert error.value.getCondition() == "INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION"
 
 
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_decimal_mean_may_have_all_the_digits_of_its_type(spark, configured, ansi):
+    configured(ansi=ansi)
+    events = spark.sql(
+        """SELECT timestamp_micros(id * 20000000) AS ts, CAST(50000000000000 + id AS DECIMAL(38,20)) AS many,
+                  CAST(-99999999999999.99999999999999999999 AS DECIMAL(38,20)) AS most,
+                  CAST('9999999999999999999999999999999999' AS DECIMAL(38,0)) + id AS over FROM range(14)"""
+    )
+    aggregates = ["avg(many)", "try_avg(many)", "avg(most)", "try_avg(over)", "try_sum(over)"]
+    assert_as_naive(Query(time="ts", windows=MINUTES, aggregates=aggregates), events)
+
+
 @pytest.mark.parametrize("way", ["batch", "packs", "chunks"])
 def test_a_part_may_overflow_where_no_window_does(spark, way):
     events = spark.sql(

@@ -117,12 +117,28 @@ def _decimal_mean(result: DecimalType, argument: DecimalType, *, cast: str) -> s
     Spark's division of two decimals first cuts the quotient to a scale that depends on how wide the types are. So the
     whole part and the rest are divided apart, in types that leave them all the digits they need.
     """
-    whole = f"DECIMAL({max(1, result.precision - result.scale - 1)}, 0)"
+    digits = max(1, result.precision - result.scale - 1)
     rest = f"DECIMAL({min(38, 19 + argument.scale)}, {argument.scale})"
     fraction = (
         f"CAST(CAST(:sum % :n AS {rest}) / CAST(:n AS DECIMAL(19, 0)) AS DECIMAL({result.scale + 1}, {result.scale}))"
     )
-    return f"CASE WHEN :n > 0 THEN {cast}((:sum - :sum % :n) / :n AS {whole}) + {fraction} END"
+    parts = ":sum - :sum % :n", ":n"
+    whole = f"try_divide({', '.join(parts)})" if cast == "TRY_CAST" else f"({parts[0]}) / {parts[1]}"
+    value = f"CAST({whole} AS DECIMAL({digits}, 0)) + {fraction}"
+    if result.precision == 38:
+        # A sum of two such decimals would lose its last digit if the whole part took all the digits that it may.
+        carried = f"CAST(abs({whole}) AS DECIMAL(38, 0)) + CAST(floor(abs({fraction})) AS DECIMAL(1, 0))"
+        text = (
+            f"concat(CASE WHEN :sum < 0 THEN '-' ELSE '' END, CAST({carried} AS STRING), {_digits(fraction, result)})"
+        )
+        longest = f"{cast}({text} AS DECIMAL(38, {result.scale}))"
+        value = f"CASE WHEN abs({whole}) < CAST('1E{digits}' AS DECIMAL(38, 0)) THEN {value} ELSE {longest} END"
+    return f"CASE WHEN :n > 0 THEN {value} END"
+
+
+def _digits(fraction: str, result: DecimalType) -> str:
+    """Write the digits of a fraction after its whole part."""
+    return f"substr(to_char(abs({fraction}), '0.{'0' * result.scale}'), 2)"
 
 
 def _percentile(aggregate: Aggregate, argument: DataType, events: DataFrame) -> Typed | None:
