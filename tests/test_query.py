@@ -2,7 +2,7 @@
 
 import pytest
 
-from factor_windows import Query, QueryError, hopping, tumbling
+from factor_windows import AggregateError, Query, QueryError, hopping, tumbling
 from factor_windows.functions import Kind
 
 
@@ -23,6 +23,8 @@ def query(**changes):
         ({"keys": ["ts"]}, "key 'ts' is also the time column"),
         ({"keys": ["TS AS other"]}, "key 'TS' is also the time column"),
         ({"keys": ["(`ts`)"]}, "is also the time column"),
+        ({"time": "f(ts)", "keys": ["F(`ts`)"]}, "is also the time column"),
+        ({"aggregates": ["max(t) - min(t) AS a", "max(t) AS A"]}, "two columns named"),
         ({"keys": ["sum(v)"]}, "key 'sum(v)' has the aggregate 'sum(v)'"),
         ({"time": "max(ts)"}, "time 'max(ts)' has the aggregate"),
         ({"windows": None}, "windows None is not a list"),
@@ -40,6 +42,23 @@ def test_a_mistake_gets_one_clear_sentence(changes, message):
         query(**changes)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "message"),
+    [
+        ("t", "'t' is not a call of an aggregate function, nor an expression over such"),
+        ("1 + 1", "is not a call of an aggregate function, nor an expression over such"),
+        ("max(t) - u", "has 'u' outside of any aggregate function; aggregate it, or add it to the"),
+        ("my_sum(t) + 1", "uses the unknown function 'my_sum'; near it are try_sum, sum; known are"),
+        ("my_sum(t) + max(t)", "uses the unknown function 'my_sum'; near it are try_sum, sum"),
+        ("approx_top_k(t) + max(t)", "uses the unknown function 'approx_top_k'"),
+    ],
+)
+def test_what_is_no_expression_over_aggregates_is_refused(aggregate, message):
+    with pytest.raises(AggregateError) as error:
+        query(aggregates=[aggregate])
+    assert message in str(error.value)
 
 
 def test_the_same_window_twice_is_one_window_with_both_names():
@@ -64,3 +83,41 @@ def test_keys_are_expressions():
 
 def test_one_key_or_window_or_aggregate_needs_no_list():
     assert query(keys="device", windows=tumbling("1h"), aggregates="min(t)") == query(keys=["device"])
+
+
+def test_a_key_may_be_a_function_of_another_column_than_time():
+    assert query(time="fts", keys=["f(ts)"]).columns[0] == "f(ts)"
+
+
+def test_an_expression_over_aggregates_is_computed_from_the_calls_in_it():
+    asked = query(keys=["k"], aggregates=["max(t)", "max(t) - min(t) AS spread", "sum(t) / count(*)", "k || max(t)"])
+    assert [each.sql for each in asked.parsed_aggregates] == ["max(t)", "min(t)", "sum(t)", "count(*)"]
+    assert asked.columns == (
+        *("k", "window_id", "window_start", "window_end"),
+        *("max(t)", "spread", "(sum(t) / count(1))", "concat(k, max(t))"),
+    )
+    assert [each.sql for each in asked.formulas] == [
+        "`max(t)`",
+        "`max(t)` - `__call_1`",
+        "`__call_2` / `__call_3`",
+        "`k` || `max(t)`",
+    ]
+
+
+def test_having_and_output_know_expressions_by_their_names():
+    asked = query(aggregates=["max(t) - min(t) AS spread"], having="Spread > 1", output=["-spread AS less"])
+    assert asked.kept == "(`__call_0` - `__call_1`) > 1"
+    assert [each.sql for each in asked.parsed_output] == ["-(`__call_0` - `__call_1`)"]
+    assert asked.columns == ("less",)
+
+
+def test_plain_aggregates_are_asked_for_in_the_users_own_words():
+    asked = query(keys=["(`k`)"], aggregates=["MIN( t )"])
+    assert (asked.asked_keys, asked.asked_aggregates, asked.parsed_output) == (("(`k`)",), ("MIN( t )",), ())
+
+
+def test_a_query_of_expressions_is_read_back_from_json():
+    from factor_windows import Plan, optimize
+
+    plan = optimize(query(windows=[tumbling("1h"), tumbling("2h")], aggregates=["max(t) - min(t) AS spread"]))
+    assert Plan.from_json(plan.to_json()) == plan

@@ -83,7 +83,9 @@ def equal(left, right):
 
 
 SHARED = [name for name, function in FUNCTIONS.items() if function.kind is not Kind.HOLISTIC and function.name == name]
-ARGUMENTS = {"approx_percentile": "v, 0.5", "count_if": "ok", "bool_and": "ok", "bool_or": "ok"}
+ARGUMENTS = {"approx_percentile": "v, 0.5", "count_if": "ok", "bool_and": "ok", "bool_or": "ok", "listagg": "k, ','"}
+ARGUMENTS |= {"min_by": "v, w", "max_by": "v, w", "any_value": "k", "collect_list": "k"}
+"""Where any value is right, or any order, those of the key are all alike."""
 
 
 @pytest.mark.parametrize("name", SHARED)

@@ -69,7 +69,7 @@ def test_a_window_is_read(text, window):
     ("text", "where"),
     [
         ("SELECT max(v) AS m FROM r WHERE k <> 'it\\'s' GROUP BY window(ts, '1 hour')", "k <> 'it\\'s'"),
-        ("SELECT max(v) AS m FROM r WHERE k <> \"it's\" GROUP BY window(ts, '1 hour')", "k <> 'it\\'s'"),
+        ("SELECT max(v) AS m FROM r WHERE k <> \"it's\" GROUP BY window(ts, '1 hour')", 'k <> "it\'s"'),
         (
             "SELECT MAX(v) AS m FROM r TIMESTAMP BY ts WHERE [k] <> 'C:\\' GROUP BY TumblingWindow(hour, 1)",
             "`k` <> 'C:\\\\'",
@@ -245,7 +245,7 @@ BAD = {
         "different TIMESTAMP BY",
     ),
     "nested aggregates": ("SELECT max(min(v)) FROM r GROUP BY window(ts, '1 hour')", "nest"),
-    "an unknown aggregate": ("SELECT collect_list(v) FROM r GROUP BY window(ts, '1 hour')", "collect_list"),
+    "an unknown aggregate": ("SELECT approx_top_k(v) FROM r GROUP BY window(ts, '1 hour')", "approx_top_k"),
     "an aggregate as a key": ("SELECT max(v) FROM r GROUP BY max(v), window(ts, '1 hour')", "GROUP BY has the aggreg"),
     "a column that is not grouped": ("SELECT city, max(v) FROM r GROUP BY window(ts, '1 hour')", "'city' is neither"),
     "a star": ("SELECT *, max(v) FROM r GROUP BY window(ts, '1 hour')", "SELECT \\*"),

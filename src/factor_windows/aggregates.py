@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from sqlglot import exp, parse_one
 
@@ -11,12 +13,14 @@ from factor_windows.expressions import VerbatimSpark, name_of, parse, sql_of
 from factor_windows.functions import FUNCTIONS, Function, Kind, State
 
 _ELSEWHERE_AGGREGATES = {
-    *("any_value", "approx_top_k", "array_agg", "bit_xor", "bitmap_or_agg", "collect_list", "count_min_sketch"),
-    *("histogram_numeric", "hll_sketch_agg", "hll_union_agg", "kurtosis", "listagg", "percentile_cont"),
-    *("percentile_disc", "product", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2"),
-    *("regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "skewness", "string_agg", "try_avg", "try_sum"),
+    *("approx_top_k", "bitmap_construct_agg", "bitmap_or_agg", "count_min_sketch", "grouping", "grouping_id"),
+    *("histogram_numeric", "hll_sketch_agg", "hll_union_agg", "product"),
 }
 """Spark's aggregates that are not supported here, but must not be taken for plain functions either."""
+_ORDERED = {"listagg", "mode", "percentile_cont", "percentile_disc"}
+"""Functions that take WITHIN GROUP (ORDER BY ...)."""
+_NULLS = {"any_value", "collect_list", "first", "last"}
+"""Functions that take IGNORE NULLS and RESPECT NULLS."""
 _CONSTANTS = {
     "ignore_nulls": "true or false",
     "deterministic": "true or false",
@@ -41,48 +45,56 @@ class Aggregate:
     arguments: tuple[str, ...]
     filter: str = ""
     distinct: bool = False
+    whole: bool = False
+    """Whether it needs all events at once for another reason: an order, nulls that are kept, several values."""
 
     @classmethod
     def read(cls, text: str) -> Aggregate:
+        """Read one aggregate from text, perhaps with an alias."""
         tree, alias = parse(text, what="aggregate", error=AggregateError)
-        call, condition, ignore_nulls = _taken_apart(tree)
+        return cls.of_tree(tree, alias or name_of(tree), text)
+
+    @classmethod
+    def of_tree(cls, tree: exp.Expr, name: str, text: str) -> Aggregate:
+        """Read a parsed call; `text` is what a message quotes."""
+        parts = _taken_apart(tree)
+        call = parts.call
         if not isinstance(call, exp.Anonymous):
             raise AggregateError(
                 f"aggregate {text!r} is not one call of an aggregate function; write it such as 'min(temperature)'"
             )
         function = FUNCTIONS.get(call.name.lower())
         if function is None:
-            raise AggregateError(
-                f"aggregate {text!r} uses the unknown function {call.name!r}; known are {', '.join(sorted(FUNCTIONS))}"
-            )
-        arguments = call.expressions
+            raise unknown(call.name, text)
+        arguments = list(call.expressions)
         distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
         if distinct:
             arguments = arguments[0].expressions
-        for part in (*arguments, *([condition] if condition else [])):
-            inner = aggregate_inside(part)
-            if inner:
-                raise AggregateError(f"aggregate {text!r} has the aggregate {inner!r} inside; aggregates do not nest")
-        if condition is not None and condition.find(exp.Star):
-            raise AggregateError(f"aggregate {text!r} has '*' in its FILTER; write a condition such as 'ok'")
-        _check_arguments(function, arguments, distinct, text)
-        if ignore_nulls:
-            if "ignore_nulls" not in function.parameters or len(arguments) > 1:
-                raise AggregateError(f"aggregate {text!r} has IGNORE NULLS, which only first(x) and last(x) take")
-            arguments = [*arguments, exp.true()]
+        _check_parts(function, arguments, parts, text)
+        _check_arguments(function, arguments, distinct, parts.order is not None, text)
+        if parts.nulls:
+            if function.name not in _NULLS or len(arguments) > 1:
+                takers = ", ".join(f"{each}(x)" for each in sorted(_NULLS))
+                raise AggregateError(f"aggregate {text!r} has {parts.nulls} NULLS, which only {takers} take")
+            if parts.nulls == "IGNORE" and "ignore_nulls" in function.parameters:
+                arguments.append(exp.true())
+        if function.name == "listagg" and len(arguments) == 1:
+            arguments.append(exp.null())
+        keeps_nulls = parts.nulls == "RESPECT" and function.name == "collect_list"
         return cls(
             sql=sql_of(tree),
-            name=alias or name_of(tree),
+            name=name,
             function=function,
             arguments=tuple(sql_of(argument) for argument in arguments),
-            filter=sql_of(condition) if condition else "",
+            filter=sql_of(parts.condition) if parts.condition else "",
             distinct=distinct,
+            whole=keeps_nulls or parts.order is not None or "number" in function.parameters[: len(arguments)],
         )
 
     @property
     def kind(self) -> Kind:
         """Say how the aggregate may be shared; distinct values cannot be merged in bounded space."""
-        return Kind.HOLISTIC if self.distinct else self.function.kind
+        return Kind.HOLISTIC if self.distinct or self.whole else self.function.kind
 
     def only(self, condition: str) -> str:
         """Return the aggregate's call over those events only for which a condition holds too.
@@ -105,11 +117,13 @@ class Aggregate:
     def states(self, *, time: str) -> tuple[State, ...]:
         """List the partial states with the arguments and the filter put into their lifts; none if it is holistic.
 
-        >>> Aggregate.read("count(v) FILTER (WHERE ok)").states(time="ts")
-        (State(name='count', lift='count(v) FILTER(WHERE ok)', combine='sum(:count)'),)
+        >>> [(each.lift, each.combine) for each in Aggregate.read("count(v) FILTER (WHERE ok)").states(time="ts")]
+        [('count(v) FILTER(WHERE ok)', 'sum(:count)')]
         """
-        if self.kind is Kind.HOLISTIC:
-            return ()
+        return () if self.kind is Kind.HOLISTIC else self.fill(self.function.states, time=time)
+
+    def fill(self, states: Iterable[State], *, time: str) -> tuple[State, ...]:
+        """Put the arguments and the filter into the lifts of states, such as other ones than the function's own."""
         values = {
             parameter: _expression(text)
             for parameter, text in zip(self.function.parameters, self.arguments, strict=False)
@@ -119,30 +133,67 @@ class Aggregate:
         if isinstance(ignored, exp.Boolean) and ignored.this:
             conditions.append(_expression("NOT :x IS NULL"))
         filled = []
-        for state in self.function.states:
+        for state in states:
             lift: exp.Expr = _expression(state.lift)
             own = [lift.expression.this] if isinstance(lift, exp.Filter) else []
             call = lift.this if isinstance(lift, exp.Filter) else lift
+            for further in self.arguments[len(self.function.parameters) :]:
+                call.append("expressions", _expression(further))
             if own + conditions:
                 lift = exp.Filter(this=call, expression=exp.Where(this=exp.and_(*own, *conditions)))
             complete = exp.replace_placeholders(lift, **values, time=_expression(time))
-            filled.append(State(state.name, sql_of(complete), state.combine))
+            filled.append(replace(state, lift=sql_of(complete)))
         return tuple(filled)
 
 
-def _taken_apart(tree: exp.Expr) -> tuple[exp.Expr, exp.Expr | None, bool]:
-    """Split `call [IGNORE NULLS] [FILTER (WHERE condition)]` into its three parts."""
-    condition = None
-    ignore_nulls = False
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What an aggregate is written with: `call [WITHIN GROUP (order)] [FILTER (WHERE condition)] [nulls NULLS]`."""
+
+    call: exp.Expr
+    order: exp.Expr | None = None
+    condition: exp.Expr | None = None
+    nulls: str = ""
+
+
+def _taken_apart(tree: exp.Expr) -> _Parts:
+    """Split an aggregate into what it is written with; Spark also takes `first(x IGNORE NULLS)`."""
+    parts = _Parts(tree)
     while True:
-        if isinstance(tree, exp.Filter) and condition is None:
-            condition, tree = tree.expression.this, tree.this
-        elif isinstance(tree, exp.IgnoreNulls):
-            ignore_nulls, tree = True, tree.this
-        elif isinstance(tree, exp.Paren):
-            tree = tree.this
-        else:
-            return tree, condition, ignore_nulls
+        tree = parts.call
+        match tree:
+            case exp.Filter() if parts.condition is None:
+                parts = replace(parts, call=tree.this, condition=tree.expression.this)
+            case exp.WithinGroup() if parts.order is None:
+                parts = replace(parts, call=tree.this, order=tree.expression)
+            case exp.IgnoreNulls() | exp.RespectNulls() if not parts.nulls:
+                parts = replace(parts, call=tree.this, nulls=_nulls(tree))
+            case exp.Anonymous(expressions=[exp.IgnoreNulls() | exp.RespectNulls() as inner]) if not parts.nulls:
+                call = exp.Anonymous(this=tree.this, expressions=[inner.this])
+                return replace(parts, call=call, nulls=_nulls(inner))
+            case exp.Paren():
+                parts = replace(parts, call=tree.this)
+            case _:
+                return parts
+
+
+def _nulls(tree: exp.Expr) -> str:
+    return "IGNORE" if isinstance(tree, exp.IgnoreNulls) else "RESPECT"
+
+
+def is_call(tree: exp.Expr) -> bool:
+    """Say whether an expression is an aggregate, with what belongs to it."""
+    if isinstance(tree, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+        return True
+    return isinstance(tree, exp.Anonymous) and tree.name.lower() in FUNCTIONS
+
+
+def unknown(name: str, text: str) -> AggregateError:
+    """Return what to say about a function that is none of the known aggregates, such as a user's own."""
+    near = get_close_matches(name.lower(), FUNCTIONS, n=3)
+    hint = f"near it are {', '.join(near)}; " if near else ""
+    known = ", ".join(sorted(FUNCTIONS))
+    return AggregateError(f"aggregate {text!r} uses the unknown function {name!r}; {hint}known are {known}")
 
 
 def aggregate_inside(tree: exp.Expr) -> str:
@@ -157,18 +208,32 @@ def filtered(call: exp.Expr, where: exp.Expr) -> exp.Expr:
     """Add a condition to an aggregate, to what conditions it already has."""
     call = call.copy()
     condition: exp.Expr = where.copy()
-    if isinstance(call, exp.IgnoreNulls):
-        return exp.IgnoreNulls(this=filtered(call.this, where))
+    if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
+        return type(call)(this=filtered(call.this, where))
     if isinstance(call, exp.Filter):
         condition = exp.and_(call.expression.this, condition)
         call = call.this
     return exp.Filter(this=call, expression=exp.Where(this=condition))
 
 
-def _check_arguments(function: Function, arguments: list[exp.Expr], distinct: bool, text: str) -> None:
+def _check_parts(function: Function, arguments: list[exp.Expr], parts: _Parts, text: str) -> None:
+    for part in (*arguments, *(each for each in (parts.condition, parts.order) if each is not None)):
+        inner = aggregate_inside(part)
+        if inner:
+            raise AggregateError(f"aggregate {text!r} has the aggregate {inner!r} inside; aggregates do not nest")
+    if parts.condition is not None and parts.condition.find(exp.Star):
+        raise AggregateError(f"aggregate {text!r} has '*' in its FILTER; write a condition such as 'ok'")
+    if parts.order is not None and function.name not in _ORDERED:
+        takers = ", ".join(sorted(_ORDERED))
+        raise AggregateError(f"aggregate {text!r} has WITHIN GROUP, which only {takers} take")
+    if parts.order is None and (function.parameters == ("share",) or (not arguments and function.name == "mode")):
+        raise AggregateError(f"aggregate {text!r} has no order; write WITHIN GROUP (ORDER BY ...) after it")
+
+
+def _check_arguments(function: Function, arguments: list[exp.Expr], distinct: bool, ordered: bool, text: str) -> None:
     most = len(function.parameters)
-    least = most - function.optional
-    many_values = function.name == "count" and distinct
+    least = 0 if ordered and function.name == "mode" else most - function.optional
+    many_values = function.name == "count"
     if not (least <= len(arguments) <= most or (many_values and arguments)):
         expected = " or ".join(
             f"{function.name}({', '.join(function.parameters[:count])})" for count in range(least, most + 1)

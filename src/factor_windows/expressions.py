@@ -13,9 +13,12 @@ from typing import Any, ClassVar
 from sqlglot import exp, parse_one
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
+from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
 
 from factor_windows.errors import FactorWindowsError
+from factor_windows.naming import name_of as name_of
 
 _SYNTAX_NOT_FUNCTIONS = {"CAST", "CONVERT", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST"}
 _MOST_PARTS = 1000
@@ -42,7 +45,11 @@ _NEVER_FAIL_NODES = (
 )
 _COERCING = {"coalesce", "greatest", "if", "ifnull", "least", "nullif", "nvl", "nvl2"}
 """Functions that bring their arguments to one type: beside a number, text is cast to a number, which may fail."""
-_ONE_VALUE = (exp.Condition, exp.Filter, exp.IgnoreNulls, exp.Interval)
+_ONE_VALUE = (exp.Condition, exp.Filter, exp.IgnoreNulls, exp.Interval, exp.RespectNulls, exp.WithinGroup)
+
+
+DOUBLE_QUOTED = "double_quoted"
+"""Where a literal notes how it was written, if it was in double quotes."""
 
 
 class VerbatimSpark(Spark):
@@ -56,10 +63,44 @@ class VerbatimSpark(Spark):
     class Parser(SparkParser):
         """Reads calls as they stand; only what has a grammar of its own, such as CAST, is treated specially."""
 
+        def _parse_any(self) -> exp.Expr | None:
+            """Tell the aggregate any(x) from the quantifier of LIKE ANY (...)."""
+            quantifies = self._tokens[self._index - 2].text.upper() in ("LIKE", "ILIKE")
+            if quantifies or not self._match(TokenType.L_PAREN, advance=False):
+                return self.expression(exp.Any(this=self._parse_bitwise()))
+            return self.expression(exp.Anonymous(this="any", expressions=self._parse_wrapped_csv(self._parse_lambda)))
+
+        def _parse_text(self, token: Token) -> exp.Expr:
+            """Read text, and keep how it stands: whether what is in double quotes is a name is the session's affair."""
+            text = self.expression(exp.Literal(this=token.text, is_string=True), token)
+            if self.sql[token.start] == '"':
+                text.meta[DOUBLE_QUOTED] = self.sql[token.start : token.end + 1]
+            return text
+
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+            **SparkParser.NO_PAREN_FUNCTION_PARSERS,
+            "ANY": _parse_any,
+        }
+        STRING_PARSERS: ClassVar[dict[Any, Callable[..., Any]]] = {
+            **SparkParser.STRING_PARSERS,
+            TokenType.STRING: _parse_text,
+        }
+        PRIMARY_PARSERS: ClassVar[dict[Any, Callable[..., Any]]] = {
+            **SparkParser.PRIMARY_PARSERS,
+            TokenType.STRING: _parse_text,
+        }
+
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {"ARRAY": SparkParser.FUNCTIONS["ARRAY"]}
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             name: parser for name, parser in SparkParser.FUNCTION_PARSERS.items() if name in _SYNTAX_NOT_FUNCTIONS
         }
+
+    class Generator(SparkGenerator):
+        """Writes what stood in double quotes as it stood."""
+
+        def literal_sql(self, expression: exp.Literal) -> str:
+            """Write text or a number."""
+            return str(expression.meta.get(DOUBLE_QUOTED) or super().literal_sql(expression))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +130,8 @@ def parse(text: str, *, what: str, error: type[FactorWindowsError]) -> tuple[exp
     alias = ""
     if isinstance(tree, exp.Alias):
         alias, tree = tree.alias, tree.this
-    if not isinstance(tree, _ONE_VALUE) or tree.find(exp.Query, exp.Alias, exp.Order, exp.WithinGroup):
+    ordered = any(not isinstance(order.parent, exp.WithinGroup) for order in tree.find_all(exp.Order))
+    if not isinstance(tree, _ONE_VALUE) or ordered or tree.find(exp.Query, exp.Alias):
         raise error(
             f"{what} {_shortened(text)} is not one plain expression; sub-queries, statements and ORDER BY do not fit"
         )
@@ -114,37 +156,20 @@ def quoted(name: str) -> str:
     return sql_of(exp.to_identifier(name, quoted=True))
 
 
-def name_of(tree: exp.Expr) -> str:
-    """Name a column as Spark does when the user gives no alias, for common expressions; Spark has the last word.
+def same_expression(one: str, other: str) -> bool:
+    """Say whether two expressions are the same but for parentheses, and for quotes and case of names.
 
-    >>> name_of(parse("SUM((price + 1) * `my qty`)", what="value", error=FactorWindowsError)[0])
-    'sum(((price + 1) * my qty))'
+    >>> same_expression("(`ts`)", "TS"), same_expression("f(ts)", "fts")
+    (True, False)
     """
-    if isinstance(tree, exp.Column):
-        return tree.name
-    if isinstance(tree, exp.Filter):
-        return f"{name_of(tree.this)} FILTER (WHERE {name_of(tree.expression.this)})"
-    root = exp.Paren(this=tree.copy())
-    for paren in list(root.this.find_all(exp.Paren)):
-        paren.replace(paren.this)
-    for operation in list(root.find_all(exp.Binary, exp.Not)):
-        if not isinstance(operation, exp.Dot):
-            wrapped = exp.Paren()
-            operation.replace(wrapped)
-            wrapped.set("this", operation)
-    for negated in list(root.find_all(exp.Not)):
-        tested = negated.this.this if isinstance(negated.this, exp.Paren) else negated.this
-        if isinstance(tested, exp.Is) and isinstance(tested.expression, exp.Null):
-            negated.replace(exp.Is(this=tested.this, expression=exp.Not(this=exp.Null())))
-    for identifier in root.find_all(exp.Identifier):
-        identifier.set("quoted", False)
-    for literal in list(root.find_all(exp.Literal)):
-        if literal.is_string:
-            literal.replace(exp.Var(this=literal.this))
-    for star in list(root.find_all(exp.Star)):
-        star.replace(exp.Literal.number(1))
-    spelled: str = root.this.sql(dialect=VerbatimSpark, normalize_functions="lower", comments=False)
-    return spelled
+
+    def plain(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Paren):
+            return node.unnest()
+        return exp.to_identifier(node.name.lower(), quoted=False) if isinstance(node, exp.Identifier) else node
+
+    trees = [parse_one(text, dialect=VerbatimSpark).unnest().transform(plain) for text in (one, other)]
+    return bool(trees[0] == trees[1])
 
 
 @lru_cache(maxsize=4096)
@@ -174,6 +199,8 @@ def depends_on(expression: str) -> frozenset[str] | None:
     (['device', 'n'], None)
     """
     tree = parse_one(expression, dialect=VerbatimSpark)
+    if any(DOUBLE_QUOTED in literal.meta for literal in tree.find_all(exp.Literal)):
+        return None
     if any(call.name.lower() in _BY_CHANCE for call in tree.find_all(exp.Anonymous, exp.Column)):
         return None
     return frozenset(sql_of(column) for column in tree.find_all(exp.Column))

@@ -7,11 +7,10 @@ stretch are then merged inside the row, with no grouping at all. Knows nothing o
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from factor_windows.functions import Kind
+from factor_windows.functions import Kind, State
 from factor_windows.query import Query
 from factor_windows.slices import Tiling
 from factor_windows.window import Window
@@ -24,10 +23,6 @@ LONGEST = 10**18
 """So that no sum of times leaves 64 bits, in microseconds."""
 STEPS = 0.5
 """What it takes to plan a pack and to generate its code, whatever its size, as a share of what a step takes."""
-FIXED_SIZE = re.compile(r"(min|max|bool_and|bool_or|bit_and|bit_or|sum|count|count_if|avg|regr_\w+)\(", re.IGNORECASE)
-"""Lifts whose states are numbers of a fixed size, which Spark updates in place."""
-FOLDS = re.compile(r"(min|max|bool_and|bool_or|sum)\(:\w+\)")
-"""Combines that can be done inside a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +44,15 @@ class Packing:
         """
         if query.kind is Kind.HOLISTIC:
             return None
-        states = {state for aggregate in query.parsed_aggregates for state in aggregate.states(time="time")}
-        if not all(FIXED_SIZE.match(state.lift) for state in states):
+        return cls.of_states(state for each in query.parsed_aggregates for state in each.states(time="time"))
+
+    @classmethod
+    def of_states(cls, states: Iterable[State]) -> Packing | None:
+        """Return what some states allow."""
+        own = {state.lift: state for state in states}.values()
+        if not all(state.fixed for state in own):
             return None
-        return cls(len({state.lift for state in states}), all(FOLDS.fullmatch(state.combine) for state in states))
+        return cls(len(own), all(state.fold for state in own))
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class Asked:
     @classmethod
     def of_query(cls, query: Query) -> tuple[Asked, ...]:
         """Return a query's windows, each for all its keys and with all its aggregates."""
-        aggregates = tuple(range(len(query.aggregates)))
+        aggregates = tuple(range(len(query.parsed_aggregates)))
         return tuple(cls(Node(window, keys_of(query)), names, aggregates) for window, names in query.names.items())
 
 

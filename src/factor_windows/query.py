@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
+
+from sqlglot import exp
 
 from factor_windows.aggregates import Aggregate, aggregate_inside
 from factor_windows.errors import QueryError
-from factor_windows.expressions import Expression, name_of, parse, sql_of
+from factor_windows.expressions import Expression, name_of, parse, quoted, same_expression, sql_of
+from factor_windows.formulas import Formulas
 from factor_windows.functions import Kind
 from factor_windows.window import Window
 
@@ -48,6 +51,9 @@ class Query:
     parsed_time: Expression = field(init=False, repr=False, compare=False)
     parsed_keys: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
     parsed_aggregates: tuple[Aggregate, ...] = field(init=False, repr=False, compare=False)
+    """The calls that are computed: the aggregates, or those in them if some are expressions over calls."""
+    formulas: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
+    """What is asked for, as expressions over the calls' columns; empty if that is the calls themselves."""
     parsed_output: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -69,8 +75,13 @@ class Query:
         keep("window_names", tuple(window.name for window in self.windows))
         keep("parsed_time", _scalar("time", self.time))
         keep("parsed_keys", tuple(_scalar("key", key) for key in self.keys))
-        keep("parsed_aggregates", tuple(Aggregate.read(aggregate) for aggregate in self.aggregates))
-        keep("parsed_output", tuple(_scalar("output", column) for column in self.output))
+        found = Formulas.read(self.aggregates, {key.sql: key.name for key in self.parsed_keys})
+        keep("parsed_aggregates", found.calls)
+        keep("formulas", found.shown)
+        keep("parsed_output", tuple(_scalar("output", column, self.formulas) for column in self.output))
+        if self.formulas and not self.output:
+            before = (*(key.name for key in self.parsed_keys), *WINDOW_COLUMNS)
+            keep("parsed_output", (*(Expression(quoted(name), name) for name in before), *self.formulas))
         for part in ("where", "having"):
             if getattr(self, part):
                 keep(part, _scalar(part, getattr(self, part)).sql)
@@ -105,7 +116,7 @@ class Query:
 
     def _check_columns(self) -> None:
         for key in self.parsed_keys:
-            if _bare(key.sql) == _bare(self.parsed_time.sql):
+            if same_expression(key.sql, self.parsed_time.sql):
                 raise QueryError(f"key {key.sql!r} is also the time column; windows already group by time")
         for columns in (self.computed, self.columns):
             seen: set[str] = set()
@@ -128,6 +139,27 @@ class Query:
         return tuple(column.name for column in self.parsed_output) or self.computed
 
     @property
+    def kept(self) -> str:
+        """Return `having` as a condition over the computed columns."""
+        return _scalar("having", self.having, self.formulas).sql if self.having else ""
+
+    @property
+    def asked_keys(self) -> tuple[str, ...]:
+        """List the keys as Spark is to name them: in the user's own words, unless expressions refer to their names."""
+        return _aliased(self.parsed_keys) if self.formulas else tuple(self.keys)
+
+    @property
+    def asked_aggregates(self) -> tuple[str, ...]:
+        """List the calls that are computed, as Spark is to name them."""
+        return _aliased(self.parsed_aggregates) if self.formulas else tuple(self.aggregates)
+
+    @property
+    def bare(self) -> Query:
+        """Return the query without what follows its calls of aggregates."""
+        calls = self.asked_aggregates
+        return replace(self, keys=self.asked_keys, aggregates=calls, having="", output=(), outer="")
+
+    @property
     def kind(self) -> Kind:
         """Say how the query may be shared: as its strictest function allows."""
         return max(aggregate.kind for aggregate in self.parsed_aggregates)
@@ -147,14 +179,23 @@ class Query:
         return {window: tuple(names) for window, names in merged.items()}
 
 
-def _scalar(what: str, text: str) -> Expression:
+def _aliased(columns: Iterable[Expression | Aggregate]) -> tuple[str, ...]:
+    return tuple(f"{column.sql} AS {quoted(column.name)}" for column in columns)
+
+
+def _scalar(what: str, text: str, formulas: Iterable[Expression] = ()) -> Expression:
+    """Read an expression; the names of formulas in it stand for these."""
     tree, alias = parse(text, what=what, error=QueryError)
     inner = aggregate_inside(tree)
     if inner:
         raise QueryError(f"{what} {text!r} has the aggregate {inner!r}; aggregates go into `aggregates`")
-    return Expression(sql=sql_of(tree), name=alias or name_of(tree))
+    name = alias or name_of(tree)
+    meanings = {each.name.lower(): each for each in formulas}
 
+    def change(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() in meanings:
+            meaning, _ = parse(meanings[node.name.lower()].sql, what=what, error=QueryError)
+            return exp.paren(meaning)
+        return node
 
-def _bare(sql: str) -> str:
-    """Return the text without the marks that do not change which column it is."""
-    return sql.replace("`", "").replace("(", "").replace(")", "").lower()
+    return Expression(sql=sql_of(tree.transform(change) if meanings else tree), name=name)

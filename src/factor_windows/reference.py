@@ -96,7 +96,10 @@ def _grouped(query: Query, events: list[Row], starts_of: Callable[[int], tuple[i
 def _result(
     query: Query, keys: Sequence[Any], name: str, start: int, end: int, values: Sequence[Any]
 ) -> dict[str, Any]:
-    return dict(zip(query.columns, [*keys, name, start, end, *values], strict=True))
+    computed = dict(zip(query.computed, [*keys, name, start, end, *values], strict=True))
+    if not query.formulas:
+        return computed
+    return {column.name: _value(_tree(column.sql), computed) for column in query.parsed_output}
 
 
 def _direct(aggregate: Aggregate, group: list[Row]) -> Any:
@@ -106,7 +109,7 @@ def _direct(aggregate: Aggregate, group: list[Row]) -> Any:
             value = chosen.expressions[0]
             chosen.set("this", "min_by" if chosen.name.lower().startswith("first") else "max_by")
             chosen.set("expressions", [value, exp.Placeholder(this="time")])
-            if "TRUE" in aggregate.arguments:
+            if "TRUE" in aggregate.arguments[1:]:
                 group = [row for row in group if _value(value, row) is not None]
     return _value(call, {}, group)
 
@@ -178,7 +181,7 @@ def _value(tree: exp.Expr, row: Row, group: Sequence[Row] = ()) -> Any:
         case exp.Filter():
             chosen = [member for member in group if _value(tree.expression.this, member) is True]
             return _value(tree.this, row, chosen)
-        case exp.IgnoreNulls():
+        case exp.IgnoreNulls() | exp.RespectNulls():
             return inner(tree.this)
         case exp.Anonymous() if tree.name.lower() in _AGGREGATES:
             arguments = tree.expressions
@@ -292,6 +295,31 @@ def _correlation(inputs: Inputs) -> float | None:
     return (_comoment(pairs) or 0.0) / math.sqrt(squares[0]) / math.sqrt(squares[1]) if all(squares) else None
 
 
+def _line(pairs: list[tuple[float, float]]) -> tuple[float | None, float | None, float | None]:
+    """Slope, intercept and r2 of the line of least squares; none where x does not vary."""
+    if len({x for x, _ in pairs}) < 2:
+        return None, None, None
+    square = _comoment([(x, x) for x, _ in pairs]) or 0.0
+    slope = (_comoment(pairs) or 0.0) / square
+    other = _comoment([(y, y) for _, y in pairs]) or 0.0
+    mean_x, mean_y = (_mean([pair[place] for pair in pairs]) or 0.0 for place in (0, 1))
+    share = slope * (_comoment(pairs) or 0.0) / other if len({y for _, y in pairs}) > 1 else 1.0
+    return slope, mean_y - slope * mean_x, share
+
+
+def _shape(values: list[Any], order: int) -> float | None:
+    """Skewness (order 3) or excess kurtosis (order 4); none where values do not vary."""
+    if len(set(values)) < 2:
+        return None
+    mean = math.fsum(values) / len(values)
+    spread, moment = (math.fsum((value - mean) ** power for value in values) / len(values) for power in (2, order))
+    return float(moment / spread ** (order / 2) - (3 if order == 4 else 0))
+
+
+def _listed(values: list[Any], delimiter: str | None) -> str | None:
+    return (delimiter or "").join(map(str, values)) if values else None
+
+
 def _chosen(inputs: Inputs, choose: Callable[..., tuple[Any, Any]]) -> Any:
     known = [(by, value) for value, by in inputs if by is not None]
     return choose(known, key=_order)[1] if known else None
@@ -328,14 +356,19 @@ _AGGREGATES: dict[str, Callable[[Inputs], Any]] = {
     "bool_or": lambda i: any(_known(i)) if _known(i) else None,
     "bit_and": lambda i: _folded(operator.and_, _known(i)),
     "bit_or": lambda i: _folded(operator.or_, _known(i)),
+    "bit_xor": lambda i: _folded(operator.xor, _known(i)),
+    "any_value": lambda i: next((values[0] for values in i if len(values) == 1 or values[0] is not None), None),
     "collect_set": lambda i: _distinct(_known(i)),
     "collect_list": _known,
+    "listagg": lambda i: _listed(_known(i), i[0][1] if i and len(i[0]) > 1 else None),
     "min_by": lambda i: _chosen(i, min),
     "max_by": lambda i: _chosen(i, max),
     "count": lambda i: sum(None not in values for values in i),
     "count_if": lambda i: sum(values[0] is True for values in i),
     "sum": lambda i: _added(_known(i)),
+    "try_sum": lambda i: _added(_known(i)),
     "avg": lambda i: _mean([float(value) for value in _known(i)]),
+    "try_avg": lambda i: _mean([float(value) for value in _known(i)]),
     "var_pop": lambda i: _spread(i, taken=0, root=False),
     "var_samp": lambda i: _spread(i, taken=1, root=False),
     "stddev_pop": lambda i: _spread(i, taken=0, root=True),
@@ -349,6 +382,11 @@ _AGGREGATES: dict[str, Callable[[Inputs], Any]] = {
     "regr_sxy": lambda i: _comoment(_pairs(i)),
     "regr_sxx": lambda i: _comoment([(x, x) for x, _ in _pairs(i)]),
     "regr_syy": lambda i: _comoment([(y, y) for _, y in _pairs(i)]),
+    "regr_slope": lambda i: _line(_pairs(i))[0],
+    "regr_intercept": lambda i: _line(_pairs(i))[1],
+    "regr_r2": lambda i: _line(_pairs(i))[2],
+    "skewness": lambda i: _shape(_known(i), 3),
+    "kurtosis": lambda i: _shape(_known(i), 4),
     "approx_count_distinct": lambda i: len(_distinct(_known(i))),
     "hll_sketch_agg": lambda i: _distinct(_known(i)),
     "hll_union_agg": lambda i: _distinct(value for part in _known(i) for value in part),
@@ -360,7 +398,8 @@ _AGGREGATES: dict[str, Callable[[Inputs], Any]] = {
     "mode": lambda i: _mode(_known(i)),
 }
 _SYNONYMS = {"mean": "avg", "std": "stddev_samp", "stddev": "stddev_samp", "variance": "var_samp"}
-_SYNONYMS |= {"every": "bool_and", "some": "bool_or", "percentile_approx": "approx_percentile"}
+_SYNONYMS |= {"every": "bool_and", "some": "bool_or", "any": "bool_or", "percentile_approx": "approx_percentile"}
+_SYNONYMS |= {"array_agg": "collect_list", "string_agg": "listagg"}
 _AGGREGATES |= {synonym: _AGGREGATES[name] for synonym, name in _SYNONYMS.items()}
 
 _SCALARS: dict[str, Callable[..., Any]] = {
@@ -369,6 +408,10 @@ _SCALARS: dict[str, Callable[..., Any]] = {
     "greatest": lambda *values: max((value for value in values if value is not None), key=_order, default=None),
     "array_distinct": _distinct,
     "flatten": lambda parts: [value for part in parts for value in part],
+    "size": len,
+    "array_join": lambda values, delimiter: _listed(values, delimiter),
+    "coalesce": lambda *values: next((value for value in values if value is not None), None),
+    "isnan": lambda value: isinstance(value, float) and math.isnan(value),
     "hll_sketch_estimate": len,
     "kll_sketch_get_quantile": _ranked,
 }

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from sqlglot import exp, parse_one
 
 from factor_windows.aggregates import Aggregate
 from factor_windows.expressions import VerbatimSpark, sql_of
-from factor_windows.functions import State
+from factor_windows.partials import State
+
+IDENTITY = "CASE WHEN NOT :x IS NULL THEN xxhash64(:x) END"
+"""What is equal exactly where values of any type are, but for one pair in 2^64: Spark's own sketch goes by it, too."""
 
 
 class StateColumns:
@@ -41,7 +45,7 @@ class StateColumns:
             if meaning not in self._columns:
                 column = f"{self._prefix}{len(self._columns)}"
                 merged = _filled(state.combine, own | {state.name: exp.column(column, quoted=True)})
-                self._columns[meaning] = State(column, state.lift, merged)
+                self._columns[meaning] = replace(state, name=column, combine=merged)
             own[state.name] = exp.column(self._columns[meaning].name, quoted=True)
         self.used.append(tuple(column.name for column in own.values()))
         constants = zip(aggregate.function.parameters[1:], aggregate.arguments[1:], strict=False)

@@ -91,7 +91,7 @@ def summary(plan: Plan) -> list[str]:
     gain = (
         f"{share(plan.naive_cost, plan.cost):.1f} times cheaper" if plan.cost < plan.naive_cost else "nothing to share"
     )
-    asked = ", ".join(aggregate.name for aggregate in plan.query.parsed_aggregates)
+    asked = ", ".join(each.name for each in plan.query.formulas or plan.query.parsed_aggregates)
     keys = ", ".join(key.name for key in plan.query.parsed_keys)
     count = len(plan.query.names)
     how = f"search {plan.search}, cost {plan.cost_model.name}"

@@ -12,6 +12,7 @@ from factor_windows.spark.columns import packing_of
 from factor_windows.spark.fan_out import Columns, fan_out
 from factor_windows.spark.packed import packed, unpacked
 from factor_windows.spark.trouble import check_events
+from factor_windows.spark.typed import has_maps
 from factor_windows.sql.statement import braced
 
 
@@ -114,7 +115,8 @@ class _Batch(Chain):
             rows = f"SELECT *, explode({chunks}) AS {self.chunk} FROM {_inner(rows)}"
             columns = [*self.keys, self.chunk]
         # Rows in order of time keep the hash table of the next level warm: a third less time for ten windows.
-        return f"SELECT * FROM {_inner(self._moved(rows, *columns))} SORT BY {', '.join([*self.keys, self.start])}"
+        ordered = [key for key, field in zip(self.keys, self.types.keys, strict=True) if not has_maps(field.dataType)]
+        return f"SELECT * FROM {_inner(self._moved(rows, *columns))} SORT BY {', '.join([*ordered, self.start])}"
 
     def _moved(self, rows: str, *columns: str) -> str:
         number = self.physical.partitions

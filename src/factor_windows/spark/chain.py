@@ -123,7 +123,9 @@ class Chain:
         """Lower the states, name the windows, and give columns their names and types."""
         names = [node.shown_as or ("",) for node in self.plan.nodes]
         if all(len(several) == 1 for several in names):
-            window_id = F.element_at(F.lit([name for [name] in names]), F.expr(f"{self.node} + 1"))
+            found = F.element_at(F.lit([name for [name] in names]), F.expr(f"{self.node} + 1"))
+            # Without ANSI mode Spark does not know that there is always one.
+            window_id = F.coalesce(found, F.lit(""))
         else:
             every = F.element_at(F.array(*(F.lit(list(several)) for several in names)), F.expr(f"{self.node} + 1"))
             rows = rows.withColumn(self.feed, F.explode(every))
@@ -158,8 +160,8 @@ def with_columns(events: DataFrame, columns: Mapping[str, str]) -> DataFrame:
 
 def finished(query: Query, result: DataFrame) -> DataFrame:
     """Do what the query does after its aggregates."""
-    if query.having:
-        result = result.where(query.having)
+    if query.kept:
+        result = result.where(query.kept)
     if query.parsed_output:
         result = result.select(*(F.expr(column.sql).alias(column.name) for column in query.parsed_output))
     return result.sparkSession.sql(query.outer, result=result) if query.outer else result

@@ -4,48 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import islice
-from math import ceil, log2
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
-    BinaryType,
+    ArrayType,
     BooleanType,
-    ByteType,
     DataType,
     DateType,
     DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
     NumericType,
-    ShortType,
-    StringType,
     StructField,
     TimestampNTZType,
     TimestampType,
 )
-from sqlglot import exp, parse_one
 
 from factor_windows.aggregates import Aggregate
 from factor_windows.errors import QueryError
-from factor_windows.expressions import VerbatimSpark, sql_of
-from factor_windows.functions import Kind, State
+from factor_windows.functions import State
 from factor_windows.packs import Packing
 from factor_windows.query import Query
 from factor_windows.spark.trouble import first_sentence
+from factor_windows.spark.typed import typed_states
 from factor_windows.states import StateColumns
 
-_KLL: dict[type[DataType], str] = {
-    ByteType: "bigint",
-    ShortType: "bigint",
-    IntegerType: "bigint",
-    LongType: "bigint",
-    FloatType: "float",
-    DoubleType: "double",
-}
 _FIXED_SIZE = (NumericType, BooleanType, DateType, TimestampType, TimestampNTZType)
 _EPOCH_NTZ = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
@@ -81,11 +64,11 @@ def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
         # Names are asked for with the user's own words: written back, `x IS NOT NULL` would be another name.
         asked = [
             query.parsed_time.sql,
-            *query.keys,
+            *query.asked_keys,
             *(text for each in query.parsed_aggregates for text in _read(each)),
         ]
         fields = iter(events.select(*(F.expr(text) for text in asked)).schema)
-        results = events.agg(*(F.expr(aggregate) for aggregate in query.aggregates)).schema
+        results = events.agg(*(F.expr(aggregate) for aggregate in query.asked_aggregates)).schema
     except AnalysisException as mistake:
         raise QueryError(f"Spark cannot read the query: {first_sentence(mistake)}") from None
     time = next(fields).dataType
@@ -94,23 +77,29 @@ def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
         raise QueryError(
             f"time {query.time!r} is of type {time.simpleString()}; it must be a timestamp, a timestamp_ntz or a date"
         )
-    layout = StateColumns(f"{prefix}s")
+    layout, time_column = StateColumns(f"{prefix}s"), f"`{prefix}t`"
     columns = []
     shared = True
     for aggregate, field in zip(query.parsed_aggregates, results, strict=True):
         types = [argument.dataType for argument in islice(fields, len(_read(aggregate)))]
-        states = _typed_states(aggregate, field.dataType, types, events, f"`{prefix}t`")
-        shared = shared and states is not None
-        lower = "" if states is None else layout.add(aggregate, states, _typed_lower(aggregate, field.dataType, types))
-        direct = aggregate.direct(time=f"`{prefix}t`")
-        used = () if states is None else layout.used[-1]
+        typed = typed_states(aggregate, field.dataType, types, events)
+        shared = shared and typed is not None
+        lower = ""
+        used: tuple[str, ...] = ()
+        if typed is not None:
+            states, template = typed
+            lower = layout.add(aggregate, aggregate.fill(states, time=time_column), template)
+            used = layout.used[-1]
+            if not field.nullable:
+                lower = f"coalesce({lower}, {'array()' if isinstance(field.dataType, ArrayType) else '0L'})"
+        direct = aggregate.direct(time=time_column)
         columns.append(ResultColumn(field.name, field.dataType, lower, direct, used))
     return Types(keys, time, tuple(columns), layout.states, shared)
 
 
 def packing_of(query: Query, types: Types) -> Packing | None:
     """Say how the states of a query can be packed, now that their types are known."""
-    packing = Packing.of(query)
+    packing = Packing.of_states(types.states) if types.shared else None
     if packing is None or not all(isinstance(result.type, _FIXED_SIZE) for result in types.results):
         return None
     # Decimals grow with each addition that Spark is asked for.
@@ -121,96 +110,6 @@ def packing_of(query: Query, types: Types) -> Packing | None:
 def _read(aggregate: Aggregate) -> list[str]:
     """List the arguments that have a type."""
     return [text for text in aggregate.arguments if text != "*"]
-
-
-def _typed_states(
-    aggregate: Aggregate, result: DataType, types: list[DataType], events: DataFrame, time: str
-) -> list[State] | None:
-    """Return the states with what depends on types put right, or nothing if the aggregate cannot be shared."""
-    if aggregate.kind is Kind.HOLISTIC:
-        return None
-    states = list(aggregate.states(time=time))
-    match aggregate.function.name:
-        case "avg" if isinstance(result, DoubleType):
-            return [replace(state, lift=_with_argument(state.lift, "CAST(:x AS DOUBLE)")) for state in states]
-        case "approx_count_distinct":
-            [sketch] = states
-            plain = isinstance(types[0], IntegerType | LongType | StringType | BinaryType)
-            argument = ":x" if plain else "CAST(:x AS STRING)"
-            return [replace(sketch, lift=_with_argument(sketch.lift, argument, str(_hll_size(aggregate))))]
-        case "approx_percentile":
-            kind = _KLL.get(type(types[0]))
-            if kind is None or not _has_function(events, f"kll_sketch_agg_{kind}"):
-                return None
-            [sketch] = states
-            sized = _with_argument(sketch.lift, ":x", str(_kll_size(aggregate)))
-            merge = _renamed(sketch.combine, f"kll_merge_agg_{kind}")
-            return [replace(sketch, lift=_renamed(sized, f"kll_sketch_agg_{kind}"), combine=merge)]
-    return states
-
-
-def _typed_lower(aggregate: Aggregate, result: DataType, types: list[DataType]) -> str:
-    match aggregate.function.name:
-        case "approx_percentile":
-            kind = _KLL[type(types[0])]
-            quantile = f"kll_sketch_get_quantile_{kind}(:sketch, :share)"
-            return f"CASE WHEN kll_sketch_get_n_{kind}(:sketch) > 0 THEN {quantile} END"
-        case "avg" if isinstance(result, DecimalType) and isinstance(types[0], DecimalType):
-            return _decimal_mean(result, types[0])
-    return aggregate.function.lower
-
-
-def _decimal_mean(result: DecimalType, argument: DecimalType) -> str:
-    """Divide a decimal sum by a count and round once, to the result's scale, as Spark's own avg does.
-
-    Spark's division of two decimals first cuts the quotient to a scale that depends on how wide the types are. So the
-    whole part and the rest are divided apart, in types that leave them all the digits they need.
-    """
-    whole = f"DECIMAL({max(1, result.precision - result.scale - 1)}, 0)"
-    rest = f"DECIMAL({min(38, 19 + argument.scale)}, {argument.scale})"
-    fraction = (
-        f"CAST(CAST(:sum % :n AS {rest}) / CAST(:n AS DECIMAL(19, 0)) AS DECIMAL({result.scale + 1}, {result.scale}))"
-    )
-    return f"CASE WHEN :n > 0 THEN CAST((:sum - :sum % :n) / :n AS {whole}) + {fraction} END"
-
-
-def _call(lift: str) -> tuple[exp.Expr, exp.Anonymous]:
-    """Return a parsed lift, and the one aggregate call in it."""
-    tree = parse_one(lift, dialect=VerbatimSpark)
-    call = tree.this if isinstance(tree, exp.Filter) else tree
-    assert isinstance(call, exp.Anonymous)
-    return tree, call
-
-
-def _with_argument(lift: str, argument: str, *more: str) -> str:
-    """Change the first argument of a lift, and add constants after it."""
-    tree, call = _call(lift)
-    first = parse_one(argument, dialect=VerbatimSpark)
-    filled = exp.replace_placeholders(first, x=call.expressions[0])
-    call.set("expressions", [filled, *(parse_one(each, dialect=VerbatimSpark) for each in more)])
-    return sql_of(tree)
-
-
-def _renamed(lift: str, name: str) -> str:
-    tree, call = _call(lift)
-    call.set("this", name)
-    return sql_of(tree)
-
-
-def _hll_size(aggregate: Aggregate) -> int:
-    """Return the sketch's lgConfigK for a relative standard deviation, which is about 1.04 / sqrt(2^lgConfigK)."""
-    deviation = float(aggregate.arguments[1]) if len(aggregate.arguments) > 1 else 0.05
-    return min(21, max(12, ceil(2 * log2(1.04 / deviation))))
-
-
-def _kll_size(aggregate: Aggregate) -> int:
-    """Return the sketch's k for Spark's accuracy: the error in rank is about 2.5 / k, and should be 1 / accuracy."""
-    accuracy = int(aggregate.arguments[2]) if len(aggregate.arguments) > 2 else 10_000
-    return min(65_535, max(8, ceil(2.5 * accuracy)))
-
-
-def _has_function(events: DataFrame, name: str) -> bool:
-    return bool(events.sparkSession.catalog.functionExists(name))
 
 
 def microseconds(sql: str, time: DataType) -> str:

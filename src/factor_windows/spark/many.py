@@ -186,8 +186,8 @@ def _deciding(group: Group) -> set[str]:
 
 def _labels(plan: SharedPlan, events: DataFrame) -> dict[str, list[str]]:
     """Ask Spark, once for all queries, what it calls their keys and aggregates."""
-    keys = [text for query in plan.queries for text in query.keys]
-    aggregates = [text for query in plan.queries for text in query.aggregates]
+    keys = [text for query in plan.queries for text in query.asked_keys]
+    aggregates = [text for query in plan.queries for text in query.asked_aggregates]
     with spark_says("Spark cannot read the queries"):
         key_names = iter(events.select(*(F.expr(text) for text in keys)).schema.names if keys else ())
         value_names = iter(events.agg(*(F.expr(text) for text in aggregates)).schema.names)
@@ -195,7 +195,7 @@ def _labels(plan: SharedPlan, events: DataFrame) -> dict[str, list[str]]:
         query.name: [
             *(next(key_names) for _ in query.keys),
             *WINDOW_COLUMNS,
-            *(next(value_names) for _ in query.aggregates),
+            *(next(value_names) for _ in query.parsed_aggregates),
         ]
         for query in plan.queries
     }

@@ -24,15 +24,17 @@ def _window(query: Query, events: DataFrame, number: int) -> DataFrame:
     window = query.windows[number]
     lengths = [f"{length} microseconds" for length in (window.range, window.slide, window.offset)]
     keys = [key.name for key in query.parsed_keys]
-    names = [aggregate.name for aggregate in query.parsed_aggregates]
+    texts = {each.name: each.sql for each in query.parsed_aggregates}
+    if query.formulas:
+        texts = dict(zip((each.name for each in query.formulas), query.aggregates, strict=True))
     grouped = events.groupBy(
         *(F.expr(key.sql).alias(key.name) for key in query.parsed_keys),
         F.window(F.expr(query.time), *lengths).alias(WINDOW),
-    ).agg(*(F.expr(a.sql).alias(a.name) for a in query.parsed_aggregates))
+    ).agg(*(F.expr(text).alias(name) for name, text in texts.items()))
     return grouped.select(
         *(F.col(quoted(key)) for key in keys),
         F.lit(window.name).alias("window_id"),
         F.col(f"{WINDOW}.start").alias("window_start"),
         F.col(f"{WINDOW}.end").alias("window_end"),
-        *(F.col(quoted(name)) for name in names),
+        *(F.col(quoted(name)) for name in texts),
     )

@@ -44,7 +44,7 @@ def unpacked(rows: str, pack: Pack, nodes: Sequence[int], chain: Chain, *others:
         return looked_up(values, chain.step, type)
 
     def array(state: State) -> str:
-        merged = (_merged(state.combine, [_lane(state.name, slot) for slot in slots]) for _, slots in entries)
+        merged = (_merged(state.fold, [_lane(state.name, slot) for slot in slots]) for _, slots in entries)
         return f"array({', '.join(merged)})"
 
     first, *more = chain.types.states
@@ -73,12 +73,12 @@ def _in_slots(lift: str, slot: str, number: int) -> list[str]:
     return [f"{braced(sql_of(call))} FILTER (WHERE {slot} = {place}{also})" for place in range(number)]
 
 
-def _merged(combine: str, values: list[str]) -> str:
+def _merged(fold: str, values: list[str]) -> str:
     """Merge the states of several slots, of which some may be null, as an aggregate would."""
     if len(values) == 1:
         return values[0]
     listed = ", ".join(values)
-    if combine.startswith("sum("):
+    if fold == "add":
         added = " + ".join(f"coalesce({value}, 0)" for value in values)
         return f"CASE WHEN coalesce({listed}) IS NOT NULL THEN {added} END"
-    return f"{'least' if combine.startswith(('min(', 'bool_and(')) else 'greatest'}({listed})"
+    return f"{fold}({listed})"

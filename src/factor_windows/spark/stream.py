@@ -102,8 +102,8 @@ def flush(
 
 
 def bare(plan: Plan) -> Plan:
-    """Return a plan that ends with the aggregates, whatever its query does after them."""
-    return replace(plan, query=replace(plan.query, having="", output=(), outer=""))
+    """Return a plan that ends with the calls of aggregates, whatever its query does after them."""
+    return replace(plan, query=plan.query.bare)
 
 
 def use_rocksdb(spark: SparkSession) -> None:

@@ -78,7 +78,7 @@ def emit_flink(plan: Plan) -> str:
     inner = "\n".join(f"  {line}" for line in united.splitlines())
     steps.append(f"-- every window under its name\n{prefix}computed AS (\n{inner}\n)")
     chosen = ", ".join(f"{column.sql} AS {quoted(column.name)}" for column in query.parsed_output)
-    having = f"\nWHERE {query.having}" if query.having else ""
+    having = f"\nWHERE {query.kept}" if query.having else ""
     return _with(steps, f"SELECT {chosen or '*'}\nFROM {prefix}computed{having}")
 
 

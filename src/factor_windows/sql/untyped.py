@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from factor_windows.aggregates import Aggregate
 from factor_windows.functions import FUNCTIONS, Function, Kind, State
+from factor_windows.states import IDENTITY
 
 _NEED_TYPES = {"approx_percentile", "listagg"}
 _ONLY_ON_SPARK = {"approx_count_distinct", "collect_list", "collect_set"}
@@ -35,9 +36,7 @@ _UNTYPED: dict[str, Function] = {
     # Text would not do: the two instants of a repeated hour are the same text. Spark's own function goes by this hash.
     "approx_count_distinct": replace(
         FUNCTIONS["approx_count_distinct"],
-        states=(
-            State("sketch", "hll_sketch_agg(CASE WHEN NOT :x IS NULL THEN xxhash64(:x) END)", "hll_union_agg(:sketch)"),
-        ),
+        states=(State("sketch", f"hll_sketch_agg({IDENTITY})", "hll_union_agg(:sketch)"),),
     ),
 }
 

@@ -207,7 +207,7 @@ class Writer:
         ]
         select = exp.Select(expressions=columns or [exp.Star()])
         select.set("from_", exp.From(this=exp.to_table(f"{self.prefix}computed")))
-        return select.where(self._read(self.query.having), copy=False) if self.query.having else select
+        return select.where(self._read(self.query.kept), copy=False) if self.query.having else select
 
 
 def _feeds(entries: Sequence[tuple[Feed, int]], flat: bool) -> dict[str, list[int]]:

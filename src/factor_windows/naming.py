@@ -1,0 +1,211 @@
+"""The names that Spark gives to columns without an alias, for common expressions; Spark itself has the last word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from sqlglot import exp
+
+_SYMBOLS: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.IntDiv: "div",
+    exp.And: "AND",
+    exp.Or: "OR",
+    exp.EQ: "=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.NullSafeEQ: "<=>",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^",
+}
+_SPELLED = {"ceil": "CEIL", "floor": "FLOOR", "log10": "LOG10", "power": "POWER", "sqrt": "SQRT"}
+"""Functions whose names Spark writes in capitals."""
+_RENAMED = {"array_agg": "collect_list", "dateadd": "timestampadd"}
+_DEFAULTS = {
+    "approx_percentile": (3, "10000"),
+    "percentile_approx": (3, "10000"),
+    "percentile": (3, "1"),
+    "listagg": (2, "NULL"),
+    "string_agg": (2, "NULL"),
+    "regexp_replace": (4, "1"),
+    "split": (3, "-1"),
+    "unix_timestamp": (2, "yyyy-MM-dd HH:mm:ss"),
+    "from_unixtime": (2, "yyyy-MM-dd HH:mm:ss"),
+}
+"""Arguments that Spark adds: how many there then are, and the last of them."""
+_CASTS = {"bigint", "binary", "boolean", "date", "double", "float", "int", "smallint", "string", "timestamp", "tinyint"}
+"""Functions that are casts."""
+_SUFFIXES = ("BIGINT", "DECIMAL", "DOUBLE", "FLOAT", "SMALLINT", "TINYINT")
+
+
+def name_of(tree: exp.Expr) -> str:
+    """Name a column as Spark does when the user gives no alias.
+
+    >>> from sqlglot import parse_one
+    >>> name_of(parse_one("(price + 1) * -`my qty` IN (1e3, 'a')", dialect="spark"))
+    '(((price + 1) * (- my qty)) IN (1000.0, a))'
+    """
+    tree = tree.unnest()
+    if isinstance(tree, exp.Column | exp.Dot):
+        return tree.name
+    inner = tree.this if isinstance(tree, exp.Cast) else None
+    if isinstance(tree, exp.Anonymous) and tree.name.lower() in _CASTS and len(tree.expressions) == 1:
+        inner = tree.expressions[0]
+    return inner.name if isinstance(inner, exp.Column | exp.Dot) else _spelled(tree)
+
+
+def _spelled(tree: exp.Expr) -> str:
+    """Write an expression as Spark does in names: functions in lower case, operations in parentheses, text bare."""
+    if type(tree) in _SYMBOLS:
+        text = f"{_spelled(tree.this)} {_SYMBOLS[type(tree)]} {_spelled(tree.expression)}"
+        return text if isinstance(tree.expression, exp.Interval) else f"({text})"
+    for kind, spell in _SPELLINGS.items():
+        if isinstance(tree, kind):
+            return f"(NOT {spell(tree)})" if tree.args.get("negate") else spell(tree)
+    return str(tree.sql(dialect="spark", normalize_functions="lower", comments=False))
+
+
+def _dotted(tree: exp.Expr) -> str:
+    return ".".join(part.name for part in tree.parts) if isinstance(tree, exp.Column) else tree.name
+
+
+def _list(trees: list[exp.Expr]) -> str:
+    return ", ".join(map(_spelled, trees))
+
+
+def _call(tree: exp.Expr) -> str:
+    name = tree.name.lower()
+    arguments = [_spelled(argument) for argument in tree.expressions]
+    if name in _CASTS and len(arguments) == 1:
+        return f"CAST({arguments[0]} AS {name.upper()})"
+    if name == "log" and len(arguments) == 1:
+        return f"LOG(E(), {arguments[0]})"
+    if name in ("first", "last", "any_value", "first_value", "last_value"):
+        arguments = arguments[:1]
+    number, default = _DEFAULTS.get(name, (0, ""))
+    if len(arguments) == number - 1:
+        arguments.append(default)
+    return f"{_SPELLED.get(name) or _RENAMED.get(name, name)}({', '.join(arguments)})"
+
+
+def _negated(tree: exp.Expr) -> str:
+    inner = tree.this.unnest()
+    if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
+        return f"({_spelled(inner.this)} IS NOT NULL)"
+    return f"(NOT {_spelled(inner)})"
+
+
+def _tested(tree: exp.Expr) -> str:
+    if isinstance(tree.expression, exp.Not):
+        return _negated(exp.Not(this=exp.Is(this=tree.this.copy(), expression=tree.expression.this.copy())))
+    word = "IS NULL" if isinstance(tree.expression, exp.Null) else f"<=> {_spelled(tree.expression)}"
+    return f"({_spelled(tree.this)} {word})"
+
+
+def _number(text: str) -> str:
+    """Write a number as Java does: one with an exponent is a double."""
+    if "e" not in text.lower():
+        return f"0{text}" if text.startswith(".") else text
+    number = float(text)
+    if number and not 1e-3 <= abs(number) < 1e7:
+        digits, _, power = f"{Decimal(repr(number)).normalize():E}".partition("E")
+        return f"{digits if '.' in digits else f'{digits}.0'}E{int(power)}"
+    return f"{number}"
+
+
+def _literal(tree: exp.Expr) -> str:
+    return tree.name if tree.is_string else _number(tree.name)
+
+
+def _cast(tree: exp.Expr) -> str:
+    kind = tree.args["to"].sql(dialect="spark")
+    if isinstance(tree.this, exp.Literal) and isinstance(tree, exp.TryCast) and kind.startswith(_SUFFIXES):
+        # What is written 5L is read as a cast.
+        return _number(tree.this.name)
+    if isinstance(tree.this, exp.Literal) and kind in ("DATE", "TIMESTAMP"):
+        return f"{kind} '{tree.this.name}'"
+    return f"{'TRY_CAST' if tree.args.get('safe') else 'CAST'}({_spelled(tree.this)} AS {kind})"
+
+
+def _case(tree: exp.Expr) -> str:
+    whens = [
+        exp.EQ(this=tree.this.copy(), expression=branch.this.copy()) if tree.this else branch.this
+        for branch in tree.args["ifs"]
+    ]
+    branches = [
+        f"WHEN {_spelled(when)} THEN {_spelled(branch.args['true'])}"
+        for when, branch in zip(whens, tree.args["ifs"], strict=True)
+    ]
+    default = tree.args.get("default")
+    return " ".join(["CASE", *branches, *([f"ELSE {_spelled(default)}"] if default else []), "END"])
+
+
+def _interval(tree: exp.Expr) -> str:
+    unit, number = tree.text("unit").upper().removesuffix("S"), tree.this.name if tree.this else ""
+    if unit in ("HOUR", "MINUTE", "SECOND") and number.isdigit():
+        number = number.zfill(2)
+    return f"INTERVAL '{number}' {unit}" if number.isdigit() else tree.sql(dialect="spark")
+
+
+def _within(tree: exp.Expr) -> str:
+    listed = []
+    explicit = tree.this.name.lower() in ("listagg", "string_agg")
+    for ordered in tree.expression.expressions:
+        # Spark takes mode's order for one of preference, and writes it the other way round.
+        down = bool(ordered.args.get("desc")) != (tree.this.name.lower() == "mode")
+        nulls = f" {'DESC NULLS LAST' if down else 'ASC NULLS FIRST'}" if explicit else " DESC" if down else ""
+        listed.append(f"{_spelled(ordered.this)}{nulls}")
+    return f"{_spelled(tree.this)} WITHIN GROUP (ORDER BY {', '.join(listed)})"
+
+
+def _respecting(tree: exp.Expr) -> str:
+    kept = tree.this.name.lower() in ("array_agg", "collect_list")
+    return f"{_spelled(tree.this)}{' RESPECT NULLS' if kept else ''}"
+
+
+_SPELLINGS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
+    exp.Paren: lambda tree: _spelled(tree.this),
+    exp.Column: _dotted,
+    exp.Dot: lambda tree: f"{_spelled(tree.this)}.{tree.expression.name}",
+    exp.Literal: _literal,
+    exp.Boolean: lambda tree: "true" if tree.this else "false",
+    exp.Star: lambda _: "1",
+    exp.Anonymous: _call,
+    exp.Array: lambda tree: f"array({_list(tree.expressions)})",
+    exp.Distinct: lambda tree: f"DISTINCT {_list(tree.expressions)}",
+    exp.Filter: lambda tree: f"{_spelled(tree.this)} FILTER (WHERE {_spelled(tree.expression.this)})",
+    exp.WithinGroup: _within,
+    exp.IgnoreNulls: lambda tree: _spelled(tree.this),
+    exp.RespectNulls: _respecting,
+    exp.Neg: lambda tree: (
+        f"-{_spelled(tree.this)}" if isinstance(tree.this, exp.Literal) else f"(- {_spelled(tree.this)})"
+    ),
+    exp.Not: _negated,
+    exp.Is: _tested,
+    exp.NEQ: lambda tree: f"(NOT ({_spelled(tree.this)} = {_spelled(tree.expression)}))",
+    exp.NullSafeNEQ: lambda tree: f"(NOT ({_spelled(tree.this)} <=> {_spelled(tree.expression)}))",
+    exp.In: lambda tree: f"({_spelled(tree.this)} IN ({_list(tree.expressions)}))",
+    exp.Between: lambda tree: f"between({_list([tree.this, tree.args['low'], tree.args['high']])})",
+    exp.Like: lambda tree: f"{_spelled(tree.this)} LIKE {_spelled(tree.expression)}",
+    exp.ILike: lambda tree: f"ilike({_list([tree.this, tree.expression])})",
+    exp.RegexpLike: lambda tree: f"RLIKE({_list([tree.this, tree.expression])})",
+    exp.DPipe: lambda tree: f"concat({_list([tree.this, tree.expression])})",
+    exp.BitwiseNot: lambda tree: f"~{_spelled(tree.this)}",
+    exp.Bracket: lambda tree: f"{_spelled(tree.this)}[{_list(tree.expressions)}]",
+    exp.Case: _case,
+    exp.If: lambda tree: f"(IF({_list([tree.this, tree.args['true'], tree.args['false']])}))",
+    exp.Cast: _cast,
+    exp.Interval: _interval,
+    exp.Extract: lambda tree: f"extract({tree.this.name.upper()} FROM {_spelled(tree.expression)})",
+    exp.Substring: lambda tree: (
+        f"substring({_list([part for part in (tree.this, tree.args.get('start'), tree.args.get('length')) if part])})"
+    ),
+}

@@ -1,0 +1,115 @@
+"""Partial states: what a node carries for those that read it, and the sets of them that several functions share.
+
+Lifts, combines and lowers are Spark SQL with placeholders: `:x`, `:y`, ... are the arguments, `:time` is the event
+time, and a state goes by its own name. A lift is one aggregate call, perhaps with a FILTER, so that the user's own
+FILTER can be added to it. A combine may use the states before its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One partial result that a node carries: made from events by `lift`, merged by `combine`."""
+
+    name: str
+    lift: str
+    combine: str
+    fixed: bool = False
+    """Whether it takes a fixed number of bytes if its type does, so that Spark updates it in place."""
+    fold: str = ""
+    """How the states of several slots merge inside a row: by `least`, `greatest` or `add`; empty if they cannot."""
+
+
+def added(name: str, lift: str) -> State:
+    """Return a state whose parts are summed.
+
+    >>> added("n", "count(:x)").combine
+    'sum(:n)'
+    """
+    return State(name, lift, f"sum(:{name})", fixed=True, fold="add")
+
+
+COUNT = added("n", "count(:x)")
+PAIRS = added("n", "regr_count(:y, :x)")
+
+
+def sum_and_count(argument: str = ":x", *, of: str = "", careful: bool = False) -> tuple[State, State]:
+    """Return what a mean is made from: of one argument, or of those values whose other argument `of` is known.
+
+    A careful sum fails in no part. It is null where it has overflown, which the count tells from no values at all, and
+    stays so through all levels.
+    """
+    known = f" FILTER (WHERE NOT {of} IS NULL)" if of else ""
+    count = PAIRS if of else COUNT
+    if not careful:
+        return added("sum", f"sum({argument}){known}"), count
+    merged = "CASE WHEN count_if(:sum IS NULL AND :n > 0) = 0 THEN try_sum(:sum) END"
+    return count, State("sum", f"try_sum({argument}){known}", merged, fixed=True)
+
+
+HALVES = (added("high", "sum(shiftright(:x, 32))"), added("low", "sum(:x & 4294967295L)"))
+"""A sum of 64-bit numbers that no part can overflow: their high and their low halves, summed apart."""
+JOINED_HALVES = "(:high + shiftright(:low, 32)) * 4294967296L + (:low & 4294967295L)"
+"""The sum itself; the multiplication overflows exactly if it does, and then does what the session wants done."""
+
+
+def guarded(value: str, overflow: str = ":n + 9223372036854775807L < 0") -> str:
+    """Return a value made from a careful sum; where that has overflown, Spark's own error, or null without ANSI mode.
+
+    The default `overflow` adds to the greatest number: an error in ANSI mode, and true without it.
+    """
+    return f"CASE WHEN NOT :sum IS NULL OR {overflow} THEN {value} END"
+
+
+def merged_mean(mean: str) -> str:
+    """The mean of all parts: the plain mean of the parts' means, corrected by how these go with the parts' sizes."""
+    return f"avg(:{mean}) + regr_sxy(:n, :{mean}) / sum(:n)"
+
+
+def merged_moment(moment: str, x: str, y: str) -> str:
+    """The co-moment of all parts: sum(c) + sum(n * (x - overall x) * (y - overall y)), x and y being the parts' means.
+
+    The textbook's difference of sums of squares loses all digits far from zero. Here only deviations from the plain
+    means are multiplied, and Spark's own regr_sxy, which is careful about them, does it (docs/decisions.md).
+    """
+    together = f"regr_sxy(:n * :{y}, :{x}) - avg(:{y}) * regr_sxy(:n, :{x})"
+    return f"sum(:{moment}) + {together} - regr_sxy(:n, :{x}) * regr_sxy(:n, :{y}) / sum(:n)"
+
+
+def _moment(name: str, lift: str, x: str, y: str) -> State:
+    return State(name, lift, merged_moment(name, x, y), fixed=True)
+
+
+MOMENTS = (
+    COUNT,
+    State("mean", "avg(CAST(:x AS DOUBLE))", merged_mean("mean"), fixed=True),
+    _moment("m2", "regr_sxx(:x, :x)", "mean", "mean"),
+)
+MEAN_X = State("mean_x", "regr_avgx(:y, CAST(:x AS DOUBLE))", merged_mean("mean_x"), fixed=True)
+MEAN_Y = State("mean_y", "regr_avgy(CAST(:y AS DOUBLE), :x)", merged_mean("mean_y"), fixed=True)
+COMOMENTS = (PAIRS, MEAN_X, MEAN_Y, _moment("c", "regr_sxy(:y, :x)", "mean_x", "mean_y"))
+SQUARE_X = _moment("m2_x", "regr_sxx(:y, :x)", "mean_x", "mean_x")
+SQUARE_Y = _moment("m2_y", "regr_syy(:y, :x)", "mean_y", "mean_y")
+
+
+def _ends(name: str, other: str) -> tuple[State, State]:
+    known = f"FILTER (WHERE NOT :{other} IS NULL)"
+    return (
+        State(
+            f"least_{name}", f"min(CAST(:{name} AS DOUBLE)) {known}", f"min(:least_{name})", fixed=True, fold="least"
+        ),
+        State(
+            f"most_{name}", f"max(CAST(:{name} AS DOUBLE)) {known}", f"max(:most_{name})", fixed=True, fold="greatest"
+        ),
+    )
+
+
+ENDS_X, ENDS_Y = _ends("x", "y"), _ends("y", "x")
+
+
+def varies(name: str) -> str:
+    """Say whether an argument has different values: by its ends, as the mean of equal values may be a digit off."""
+    return f"(:m2_{name} > 0 AND (:least_{name} < :most_{name} OR isnan(:m2_{name})))"

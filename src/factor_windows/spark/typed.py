@@ -1,0 +1,191 @@
+"""The partial states of an aggregate, and how they lower, where they depend on the types that a DataFrame has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil, log2
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    ByteType,
+    DataType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructType,
+    YearMonthIntervalType,
+)
+from sqlglot import exp, parse_one
+
+from factor_windows.aggregates import Aggregate
+from factor_windows.expressions import VerbatimSpark, sql_of
+from factor_windows.functions import Kind, State
+from factor_windows.partials import HALVES, JOINED_HALVES, added, guarded, sum_and_count
+from factor_windows.states import IDENTITY
+
+_KLL: dict[type[DataType], str] = {
+    ByteType: "bigint",
+    ShortType: "bigint",
+    IntegerType: "bigint",
+    LongType: "bigint",
+    FloatType: "float",
+    DoubleType: "double",
+}
+_OTHER_ARGUMENT = {"regr_avgx": (":x", ":y"), "regr_avgy": (":y", ":x")}
+_INTERVAL_OVERFLOW: dict[type[DataType], str] = {
+    DayTimeIntervalType: "INTERVAL '106751991' DAY + INTERVAL '106751991' DAY * least(:n, 1) < INTERVAL '0' DAY",
+    YearMonthIntervalType: "INTERVAL '2147483647' MONTH + INTERVAL '1' MONTH * least(:n, 1) < INTERVAL '0' MONTH",
+}
+"""Sums of intervals that overflow if there is any value, with the error that Spark has for it in every mode."""
+
+Typed = tuple[Sequence[State], str]
+"""Templates of states, and of what lowers them."""
+
+
+def typed_states(aggregate: Aggregate, result: DataType, types: list[DataType], events: DataFrame) -> Typed | None:
+    """Return the states and the lower that suit the types, or nothing if the aggregate cannot be shared."""
+    if aggregate.kind is Kind.HOLISTIC:
+        return None
+    function = aggregate.function
+    match function.name:
+        case "sum":
+            return _sum(types[0])
+        case "avg" | "try_avg":
+            return _mean(result, types[0], ":x", tries=function.name == "try_avg")
+        case "regr_avgx" | "regr_avgy":
+            argument, other = _OTHER_ARGUMENT[function.name]
+            return _mean(result, types[function.parameters.index(argument[1:])], argument, of=other)
+        case "listagg" if isinstance(types[0], BinaryType):
+            return None
+        case "listagg" if not isinstance(types[0], StringType):
+            [listed] = function.states
+            return [replace(listed, lift="collect_list(CAST(:x AS STRING))")], function.lower
+        case "approx_count_distinct" if has_maps(types[0]):
+            return None
+        case "approx_count_distinct":
+            [sketch] = function.states
+            plain = isinstance(types[0], IntegerType | LongType | StringType | BinaryType)
+            lift = f"hll_sketch_agg({':x' if plain else IDENTITY}, {_hll_size(aggregate)})"
+            return [replace(sketch, lift=lift)], function.lower
+        case "approx_percentile":
+            return _percentile(aggregate, types[0], events)
+    return function.states, function.lower
+
+
+def _sum(argument: DataType) -> Typed:
+    match argument:
+        case LongType():
+            return HALVES, JOINED_HALVES
+        case DecimalType() if _is_wide(argument):
+            return sum_and_count(careful=True), guarded(":sum")
+        case DayTimeIntervalType() | YearMonthIntervalType():
+            return sum_and_count(careful=True), guarded(":sum", _INTERVAL_OVERFLOW[type(argument)])
+    return [added("sum", "sum(:x)")], ":sum"
+
+
+def _mean(result: DataType, argument: DataType, name: str, *, of: str = "", tries: bool = False) -> Typed:
+    mean = "CASE WHEN :n > 0 THEN :sum / :n END"
+    match result:
+        case DecimalType() if isinstance(argument, DecimalType):
+            mean = _decimal_mean(result, argument, cast="TRY_CAST" if tries else "CAST")
+            if not _is_wide(argument):
+                return sum_and_count(name, of=of), mean
+            return sum_and_count(name, of=of, careful=True), mean if tries else guarded(mean)
+        case DayTimeIntervalType() | YearMonthIntervalType():
+            lower = mean if tries else guarded(mean, _INTERVAL_OVERFLOW[type(result)])
+            return sum_and_count(name, of=of, careful=True), lower
+    return sum_and_count(f"CAST({name} AS DOUBLE)", of=of), mean
+
+
+def _is_wide(decimal: DecimalType) -> bool:
+    """Say whether sums of such decimals can overflow: Spark gives them ten digits more, if there are so many."""
+    return decimal.precision + 10 > 38
+
+
+def _decimal_mean(result: DecimalType, argument: DecimalType, *, cast: str) -> str:
+    """Divide a decimal sum by a count and round once, to the result's scale, as Spark's own avg does.
+
+    Spark's division of two decimals first cuts the quotient to a scale that depends on how wide the types are. So the
+    whole part and the rest are divided apart, in types that leave them all the digits they need.
+    """
+    digits = max(1, result.precision - result.scale - 1)
+    rest = f"DECIMAL({min(38, 19 + argument.scale)}, {argument.scale})"
+    fraction = (
+        f"CAST(CAST(:sum % :n AS {rest}) / CAST(:n AS DECIMAL(19, 0)) AS DECIMAL({result.scale + 1}, {result.scale}))"
+    )
+    parts = ":sum - :sum % :n", ":n"
+    whole = f"try_divide({', '.join(parts)})" if cast == "TRY_CAST" else f"({parts[0]}) / {parts[1]}"
+    value = f"CAST({whole} AS DECIMAL({digits}, 0)) + {fraction}"
+    if result.precision == 38:
+        # A sum of two such decimals would lose its last digit if the whole part took all the digits that it may.
+        carried = f"CAST(abs({whole}) AS DECIMAL(38, 0)) + CAST(floor(abs({fraction})) AS DECIMAL(1, 0))"
+        text = (
+            f"concat(CASE WHEN :sum < 0 THEN '-' ELSE '' END, CAST({carried} AS STRING), {_digits(fraction, result)})"
+        )
+        longest = f"{cast}({text} AS DECIMAL(38, {result.scale}))"
+        value = f"CASE WHEN abs({whole}) < CAST('1E{digits}' AS DECIMAL(38, 0)) THEN {value} ELSE {longest} END"
+    return f"CASE WHEN :n > 0 THEN {value} END"
+
+
+def _digits(fraction: str, result: DecimalType) -> str:
+    """Write the digits of a fraction after its whole part."""
+    return f"substr(to_char(abs({fraction}), '0.{'0' * result.scale}'), 2)"
+
+
+def _percentile(aggregate: Aggregate, argument: DataType, events: DataFrame) -> Typed | None:
+    kind = _KLL.get(type(argument))
+    if kind is None or not _has_function(events, f"kll_sketch_agg_{kind}"):
+        return None
+    merge, quantile = f"kll_merge_agg_{kind}(:sketch)", f"kll_sketch_get_quantile_{kind}"
+    count, size = f"kll_sketch_get_n_{kind}(:sketch)", _kll_size(aggregate)
+    if kind == "bigint":
+        sketch = State("sketch", f"kll_sketch_agg_{kind}(:x, {size})", merge)
+        return [sketch], f"CASE WHEN {count} > 0 THEN {quantile}(:sketch, :share) END"
+
+    def among_nans(share: str) -> str:
+        """Return NaN, the greatest of all values, where the rank is one of theirs; the sketch has them as infinite."""
+        last = f"ceil({share} * {count}) > {count} - :nans OR {count} = :nans"
+        value = f"CASE WHEN {last} THEN double('NaN') ELSE {quantile}(:sketch, {share}) END"
+        # It is never null, which Spark cannot know, and must: in its own arrays of quantiles there is no null.
+        return f"coalesce({value}, 0.0D)"
+
+    tree = parse_one(aggregate.arguments[1], dialect=VerbatimSpark)
+    shares = [among_nans(sql_of(share)) for share in (tree.expressions if isinstance(tree, exp.Array) else [tree])]
+    values = f"array({', '.join(shares)})" if isinstance(tree, exp.Array) else shares[0]
+    lift = f"kll_sketch_agg_{kind}(nanvl(:x, {kind}('Infinity')), {size})"
+    states = [State("sketch", lift, merge), added("nans", "count_if(isnan(:x))")]
+    return states, f"CASE WHEN {count} > 0 THEN {values} END"
+
+
+def has_maps(kind: DataType) -> bool:
+    """Say whether values of a type have maps in them, which Spark groups by, and neither sorts nor hashes."""
+    if isinstance(kind, ArrayType):
+        return has_maps(kind.elementType)
+    if isinstance(kind, StructType):
+        return any(has_maps(field.dataType) for field in kind)
+    return isinstance(kind, MapType)
+
+
+def _hll_size(aggregate: Aggregate) -> int:
+    """Return the sketch's lgConfigK for a relative standard deviation, which is about 1.04 / sqrt(2^lgConfigK)."""
+    deviation = float(aggregate.arguments[1]) if len(aggregate.arguments) > 1 else 0.05
+    return min(21, max(12, ceil(2 * log2(1.04 / deviation))))
+
+
+def _kll_size(aggregate: Aggregate) -> int:
+    """Return the sketch's k for Spark's accuracy: the error in rank is about 2.5 / k, and should be 1 / accuracy."""
+    accuracy = int(aggregate.arguments[2]) if len(aggregate.arguments) > 2 else 10_000
+    return min(65_535, max(8, ceil(2.5 * accuracy)))
+
+
+def _has_function(events: DataFrame, name: str) -> bool:
+    return bool(events.sparkSession.catalog.functionExists(name))
