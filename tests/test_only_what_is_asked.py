@@ -61,3 +61,33 @@ def test_analyze_computes_keys_and_times_for_their_own_events_only(events):
     assert found.combinations[frozenset({"kind"})] == 2
     timed = query("a", time="CAST(sts AS TIMESTAMP)", where="kind = 'r'")
     assert fw.analyze(events, queries=[timed], sample=1.0).events == events.count() // 2
+
+
+def test_arguments_are_evaluated_for_their_own_events_only(events):
+    own = ["sum(CAST(num AS INT)) AS s", "avg(CAST(num AS INT)) AS a", "min(CAST(num AS INT)) AS m"]
+    assert_each_is_naive(events, query("a", where="kind = 'r'", aggregates=own), query("b", keys=["kind"]))
+    alone = query(aggregates=["avg(CAST(num AS INT)) FILTER (WHERE kind = 'r') AS a", "count(*) AS n"])
+    found, expected = (by_instance(alone, frame) for frame in (fw.optimize(alone).run(events), naive(alone, events)))
+    assert_equal(alone, found, expected)
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_sum_that_overflows_is_none_of_the_business_of_windows_that_do_not_show_it(spark, ansi):
+    rows = spark.range(40).selectExpr(
+        "timestamp_seconds(id * 20) AS ts",
+        "CASE WHEN id % 3 = 0 THEN 9223372036854775807 ELSE 0 END AS big",
+        "CASE WHEN id % 3 = 0 THEN CAST('9e37' AS DECIMAL(38, 0)) ELSE 1 END AS wide",
+    )
+    rows.createOrReplaceTempView("overflowing")
+    text = " UNION ALL ".join(
+        f"SELECT window.start AS s, {shown} AS x, {other} AS y FROM overflowing GROUP BY window(ts, '{length}')"
+        for length, shown, other in (("1 minute", "sum(big)", "sum(wide)"), ("6 minutes", "max(big)", "max(wide)"))
+    )
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    try:
+        spark.conf.set("spark.sql.ansi.enabled", ansi)
+        expected, found = spark.sql(text), fw.sql(spark, text)
+        assert found.schema == expected.schema
+        assert sorted(found.collect()) == sorted(expected.collect())
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)

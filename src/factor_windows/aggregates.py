@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from sqlglot import exp, parse_one
 
 from factor_windows.errors import AggregateError
-from factor_windows.expressions import VerbatimSpark, name_of, parse, sql_of
+from factor_windows.expressions import VerbatimSpark, name_of, only_where, parse, sql_of
 from factor_windows.functions import FUNCTIONS, Function, Kind, State
 
 _ELSEWHERE_AGGREGATES = {
@@ -122,11 +122,20 @@ class Aggregate:
         """
         return () if self.kind is Kind.HOLISTIC else self.fill(self.function.states, time=time)
 
-    def fill(self, states: Iterable[State], *, time: str) -> tuple[State, ...]:
-        """Put the arguments and the filter into the lifts of states, such as other ones than the function's own."""
+    def fill(self, states: Iterable[State], *, time: str, guard: bool = True) -> tuple[State, ...]:
+        """Put the arguments and the filter into the lifts of states, such as other ones than the function's own.
+
+        Arguments that may fail are guarded by the filter: what several lifts have in common, Spark computes before it
+        looks at their filters.
+
+        >>> mean = Aggregate.read("avg(CAST(code AS INT)) FILTER (WHERE kind = 'n')")
+        >>> mean.states(time="ts")[1].lift
+        "count(CASE WHEN kind = 'n' THEN CAST(code AS INT) END) FILTER(WHERE kind = 'n')"
+        """
+        guards = [self.filter] if guard and self.filter else [""]
+        arguments = [text if text == "*" else only_where(text, guards) for text in self.arguments]
         values = {
-            parameter: _expression(text)
-            for parameter, text in zip(self.function.parameters, self.arguments, strict=False)
+            parameter: _expression(text) for parameter, text in zip(self.function.parameters, arguments, strict=False)
         }
         conditions = [_expression(self.filter)] if self.filter else []
         ignored = values.get("ignore_nulls")
@@ -137,7 +146,7 @@ class Aggregate:
             lift: exp.Expr = _expression(state.lift)
             own = [lift.expression.this] if isinstance(lift, exp.Filter) else []
             call = lift.this if isinstance(lift, exp.Filter) else lift
-            for further in self.arguments[len(self.function.parameters) :]:
+            for further in arguments[len(self.function.parameters) :]:
                 call.append("expressions", _expression(further))
             if own + conditions:
                 lift = exp.Filter(this=call, expression=exp.Where(this=exp.and_(*own, *conditions)))

@@ -12,6 +12,7 @@ from factor_windows.functions import Kind
 from factor_windows.graph import Node, keys_of
 from factor_windows.query import Query
 from factor_windows.slices import Slices, Tiling, in_order
+from factor_windows.window import Window
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,9 +36,16 @@ class Asked:
 
     @classmethod
     def of_query(cls, query: Query) -> tuple[Asked, ...]:
-        """Return a query's windows, each for all its keys and with all its aggregates."""
-        aggregates = tuple(range(len(query.parsed_aggregates)))
-        return tuple(cls(Node(window, keys_of(query)), names, aggregates) for window, names in query.names.items())
+        """Return a query's windows, each for all its keys and with the aggregates that are asked of it."""
+        every = range(len(query.parsed_aggregates))
+        asked = query.asked or [every] * len(query.windows)
+        places: dict[Window, set[int]] = {}
+        for window, own in zip(query.windows, asked, strict=True):
+            places.setdefault(window, set()).update(own)
+        return tuple(
+            cls(Node(window, keys_of(query)), names, tuple(sorted(places[window])))
+            for window, names in query.names.items()
+        )
 
 
 @dataclass(frozen=True, slots=True)

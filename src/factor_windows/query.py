@@ -46,6 +46,8 @@ class Query:
     """What the result is called where several queries share a plan."""
     absent: Iterable[str] = ()
     """Names that events may not have as columns: SQL was read on the assumption that they are aliases."""
+    asked: Sequence[Sequence[int]] = ()
+    """For each window the places of the calls of aggregates that are asked of it; all of them, if nothing is said."""
     window_names: tuple[str, ...] = field(init=False, repr=False)
     """The windows' names in order; a window's name is no part of its identity, but it is of a query's."""
     parsed_time: Expression = field(init=False, repr=False, compare=False)
@@ -72,6 +74,7 @@ class Query:
         for window in self.windows:
             if not isinstance(window, Window):
                 raise QueryError(f"window {window!r} is not a Window; make one with tumbling() or hopping()")
+        keep("asked", tuple(tuple(places) for places in self.asked))
         keep("window_names", tuple(window.name for window in self.windows))
         keep("parsed_time", _scalar("time", self.time))
         keep("parsed_keys", tuple(_scalar("key", key) for key in self.keys))

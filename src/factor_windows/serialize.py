@@ -21,6 +21,8 @@ from factor_windows.window import Window
 FORMAT = 1
 """What a reader must know; it grows when an older one could not read what is written."""
 _QUERY = ("time", "aggregates", "keys", "where", "having", "output", "source", "outer", "name")
+_OPTIONAL = ("absent", "asked")
+"""What plans of earlier versions do not have."""
 
 
 def to_json(plan: Plan) -> str:
@@ -30,7 +32,7 @@ def to_json(plan: Plan) -> str:
         "format": FORMAT,
         "query": {name: _plain(getattr(plan.query, name)) for name in _QUERY}
         | {"windows": [_tiling(window) for window in plan.query.windows]}
-        | ({"absent": list(plan.query.absent)} if plan.query.absent else {}),
+        | {name: _plain(getattr(plan.query, name)) for name in _OPTIONAL if getattr(plan.query, name)},
         "nodes": [
             {
                 "tiling": _tiling(node.window),
@@ -80,7 +82,11 @@ def from_json(text: str) -> Plan:
             for each in found["asked"]
         )
         return Plan.of_tree(
-            Query(windows=windows, absent=query.get("absent", ()), **{name: query[name] for name in _QUERY}),
+            Query(
+                windows=windows,
+                **{name: query[name] for name in _QUERY},
+                **{name: query[name] for name in _OPTIONAL if name in query},
+            ),
             tree,
             search=found["search"],
             cost_model=_read_model(found["cost_model"]),

@@ -11,7 +11,7 @@ from factor_windows.aggregates import Aggregate
 from factor_windows.errors import QueryError
 from factor_windows.expressions import Expression, conjuncts, depends_on, either, implied, in_order, only_where, quoted
 from factor_windows.functions import Kind
-from factor_windows.graph import Node
+from factor_windows.graph import Node, window_of
 from factor_windows.plan import Asked
 from factor_windows.query import Query
 from factor_windows.window import Window
@@ -125,8 +125,9 @@ def merged(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -
         columns = tuple(value(text) for text in texts)
         present = value(_present(flags[rest], kind)) if rest else ""
         nodes = {window: Node(_nameless(window), carried) for window in query.names}
-        for node in nodes.values():
-            asked.setdefault(node, {}).update(dict.fromkeys((*columns, *([present] if present else []))))
+        for each in Asked.of_query(query):
+            shown = [columns[place] for place in each.aggregates] + ([present] if present else [])
+            asked.setdefault(nodes[window_of(each.node)], {}).update(dict.fromkeys(shown))
         labels = {window: label(node) for window, node in nodes.items()}
         members.append(Member(query, tuple(keys[key] for key in its_keys), columns, present, nodes, labels))
     somebody = [either(list(conditions))] if all(rests) else []

@@ -30,6 +30,8 @@ class Chain:
     """
 
     physical: Physical
+    earlier = False
+    """Whether states are laid out as an earlier version did, whose checkpoint goes on."""
     text_as_bytes = False
     """Whether keys that are text are moved and grouped as bytes, which takes a third less time: Spark's first, quick
     hash table takes text, not bytes, and is slower than its second one where text and time make many groups."""
@@ -37,7 +39,7 @@ class Chain:
     def __init__(self, plan: Plan, events: DataFrame) -> None:
         check_absent(plan.query, events)
         prefix = _unused_prefix(events)
-        self.types: Types = types_of(plan.query, events, prefix)
+        self.types: Types = types_of(plan.query, events, prefix, earlier=self.earlier)
         self.plan = plan if self.types.shared else plan.naive()
         self.query: Query = plan.query
         self.keys = [f"{prefix}k{number}" for number in range(len(plan.query.parsed_keys))]
@@ -135,8 +137,8 @@ class Chain:
         micros = (self.start, self.end(self.start, self.node))
         window = (window_id, *(F.expr(timestamp(each, self.types.time)) for each in micros))
         values = [
-            F.expr(result.lower).cast(result.type) if self.types.shared else F.col(value)
-            for value, result in zip(self.values, self.types.results, strict=True)
+            F.expr(self._lowered(place)).cast(result.type) if self.types.shared else F.col(value)
+            for place, (value, result) in enumerate(zip(self.values, self.types.results, strict=True))
         ]
         keys = [
             F.col(key).cast(field.dataType).alias(field.name, metadata=field.metadata)
@@ -150,6 +152,18 @@ class Chain:
         return finished(
             self.query, rows.select(*(column.alias(name) for column, name in zip(columns, labels, strict=True)))
         )
+
+    def _lowered(self, place: int) -> str:
+        """Return what makes an aggregate's result from states, in rows of those nodes that it is asked of.
+
+        Others share its states, and may hold a sum that does not fit.
+        """
+        result = self.types.results[place]
+        asked = {each.node for each in self.plan.asked if place in each.aggregates}
+        has = [not node.exposed or node.node in asked for node in self.plan.nodes]
+        if all(has) or not result.nullable:
+            return result.lower
+        return f"CASE WHEN {looked_up([int(each) for each in has], self.node, 'int')} = 1 THEN {result.lower} END"
 
 
 def with_columns(events: DataFrame, columns: Mapping[str, str]) -> DataFrame:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -25,7 +24,7 @@ from factor_windows.errors import QueryError
 from factor_windows.functions import State
 from factor_windows.packs import Packing
 from factor_windows.query import Query
-from factor_windows.spark.trouble import first_sentence
+from factor_windows.spark.trouble import spark_says
 from factor_windows.spark.typed import typed_states
 from factor_windows.states import StateColumns
 
@@ -39,6 +38,7 @@ class ResultColumn:
 
     name: str
     type: DataType
+    nullable: bool
     lower: str
     direct: str
     states: tuple[str, ...]
@@ -58,9 +58,9 @@ class Types:
     """Whether every aggregate can be computed from states here."""
 
 
-def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
-    """Ask Spark, which only analyzes the query for this, and lay out the states."""
-    try:
+def types_of(query: Query, events: DataFrame, prefix: str, *, earlier: bool = False) -> Types:
+    """Ask Spark, which only analyzes the query for this, and lay out the states; or as an `earlier` version did."""
+    with spark_says("Spark cannot read the query"):
         # Names are asked for with the user's own words: written back, `x IS NOT NULL` would be another name.
         asked = [
             query.parsed_time.sql,
@@ -69,8 +69,6 @@ def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
         ]
         fields = iter(events.select(*(F.expr(text) for text in asked)).schema)
         results = events.agg(*(F.expr(aggregate) for aggregate in query.asked_aggregates)).schema
-    except AnalysisException as mistake:
-        raise QueryError(f"Spark cannot read the query: {first_sentence(mistake)}") from None
     time = next(fields).dataType
     keys = tuple(islice(fields, len(query.keys)))
     if not isinstance(time, TimestampType | TimestampNTZType | DateType):
@@ -82,18 +80,18 @@ def types_of(query: Query, events: DataFrame, prefix: str) -> Types:
     shared = True
     for aggregate, field in zip(query.parsed_aggregates, results, strict=True):
         types = [argument.dataType for argument in islice(fields, len(_read(aggregate)))]
-        typed = typed_states(aggregate, field.dataType, types, events)
+        typed = typed_states(aggregate, field.dataType, types, events, earlier=earlier)
         shared = shared and typed is not None
         lower = ""
         used: tuple[str, ...] = ()
         if typed is not None:
             states, template = typed
-            lower = layout.add(aggregate, aggregate.fill(states, time=time_column), template)
+            lower = layout.add(aggregate, aggregate.fill(states, time=time_column, guard=not earlier), template)
             used = layout.used[-1]
             if not field.nullable:
                 lower = f"coalesce({lower}, {'array()' if isinstance(field.dataType, ArrayType) else '0L'})"
         direct = aggregate.direct(time=time_column)
-        columns.append(ResultColumn(field.name, field.dataType, lower, direct, used))
+        columns.append(ResultColumn(field.name, field.dataType, field.nullable, lower, direct, used))
     return Types(keys, time, tuple(columns), layout.states, shared)
 
 

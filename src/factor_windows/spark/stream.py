@@ -71,14 +71,16 @@ def _go_on(plan: Plan, events: DataFrame, mode: str, place: str, derived: Mappin
         return finished(plan.query, chain.result())
     check_fits(note, place, plan, mode=mode, derived=derived)
     try:
-        chain = _Stream(note.plan, with_columns(events, derived if note.derived is None else note.derived), mode, note)
+        kept_events = with_columns(events, derived if note.derived is None else note.derived)
+        chains = (kind(note.plan, kept_events, mode, note) for kind in (_Stream, _EarlierStream))
+        fitting = next((each for each in chains if each.note({}).states == note.states), None)
     except QueryError as mistake:
         raise refusal(place, [f"these events do not fit it: {mistake}"]) from None
-    if chain.note({}).states != note.states:
+    if fitting is None:
         raise refusal(place, ["its states are others than those of this version, or of these types"])
     types = types_of(plan.query, with_columns(events, derived), PREFIX)
     names = [*(key.name for key in types.keys), *WINDOW_COLUMNS, *(result.name for result in types.results)]
-    return finished(plan.query, _shown_as(plan, names, note.plan, chain.result()))
+    return finished(plan.query, _shown_as(plan, names, note.plan, fitting.result()))
 
 
 def flush(
@@ -144,7 +146,7 @@ class _Stream(Chain):
 
     def note(self, derived: Mapping[str, str]) -> Note:
         """Write down what the state of this stream means."""
-        types = types_of(self.query, self.events, PREFIX)
+        types = types_of(self.query, self.events, PREFIX, earlier=self.earlier)
         states = tuple((state.lift, state.combine) for state in types.states)
         return Note(self.plan, self.levels, states or tuple(each.direct for each in types.results), self.mode, derived)
 
@@ -189,3 +191,9 @@ class _Stream(Chain):
         node = self.node if by_node else f"{level.nodes[0]} AS {self.node}"
         start = f"{microseconds(f'{self.window}.start', self.types.time)} AS {self.start}"
         return grouped.selectExpr(*self.keys, node, start, *aggregates)
+
+
+class _EarlierStream(_Stream):
+    """A plan over a stream whose state was laid out by an earlier version."""
+
+    earlier = True

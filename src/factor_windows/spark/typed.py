@@ -51,11 +51,18 @@ Typed = tuple[Sequence[State], str]
 """Templates of states, and of what lowers them."""
 
 
-def typed_states(aggregate: Aggregate, result: DataType, types: list[DataType], events: DataFrame) -> Typed | None:
-    """Return the states and the lower that suit the types, or nothing if the aggregate cannot be shared."""
+def typed_states(
+    aggregate: Aggregate, result: DataType, types: list[DataType], events: DataFrame, *, earlier: bool = False
+) -> Typed | None:
+    """Return the states and the lower that suit the types, or nothing if the aggregate cannot be shared.
+
+    A stream goes on with the states of its checkpoint, which may be those of an `earlier` version.
+    """
     if aggregate.kind is Kind.HOLISTIC:
         return None
     function = aggregate.function
+    if earlier and (found := _earlier(aggregate, result, types, events)) is not None:
+        return found
     match function.name:
         case "sum":
             return _sum(types[0])
@@ -79,6 +86,23 @@ def typed_states(aggregate: Aggregate, result: DataType, types: list[DataType], 
         case "approx_percentile":
             return _percentile(aggregate, types[0], events)
     return function.states, function.lower
+
+
+def _earlier(aggregate: Aggregate, result: DataType, types: list[DataType], events: DataFrame) -> Typed | None:
+    """Return the states that version 0.1.0 had, where they were others."""
+    function = aggregate.function
+    match function.name:
+        case "sum":
+            return [added("sum", "sum(:x)")], ":sum"
+        case "avg" if isinstance(result, DecimalType) and isinstance(types[0], DecimalType):
+            return sum_and_count(), _decimal_mean(result, types[0], cast="CAST")
+        case "approx_count_distinct" if not isinstance(types[0], IntegerType | LongType | StringType | BinaryType):
+            [sketch] = function.states
+            return [replace(sketch, lift=f"hll_sketch_agg(CAST(:x AS STRING), {_hll_size(aggregate)})")], function.lower
+        case "approx_percentile" if kind := _KLL.get(type(types[0])):
+            if _has_function(events, f"kll_sketch_agg_{kind}"):
+                return _plain_percentile(aggregate, kind)
+    return None
 
 
 def _sum(argument: DataType) -> Typed:
@@ -145,11 +169,10 @@ def _percentile(aggregate: Aggregate, argument: DataType, events: DataFrame) -> 
     kind = _KLL.get(type(argument))
     if kind is None or not _has_function(events, f"kll_sketch_agg_{kind}"):
         return None
+    if kind == "bigint":
+        return _plain_percentile(aggregate, kind)
     merge, quantile = f"kll_merge_agg_{kind}(:sketch)", f"kll_sketch_get_quantile_{kind}"
     count, size = f"kll_sketch_get_n_{kind}(:sketch)", _kll_size(aggregate)
-    if kind == "bigint":
-        sketch = State("sketch", f"kll_sketch_agg_{kind}(:x, {size})", merge)
-        return [sketch], f"CASE WHEN {count} > 0 THEN {quantile}(:sketch, :share) END"
 
     def among_nans(share: str) -> str:
         """Return NaN, the greatest of all values, where the rank is one of theirs; the sketch has them as infinite."""
@@ -164,6 +187,14 @@ def _percentile(aggregate: Aggregate, argument: DataType, events: DataFrame) -> 
     lift = f"kll_sketch_agg_{kind}(nanvl(:x, {kind}('Infinity')), {size})"
     states = [State("sketch", lift, merge), added("nans", "count_if(isnan(:x))")]
     return states, f"CASE WHEN {count} > 0 THEN {values} END"
+
+
+def _plain_percentile(aggregate: Aggregate, kind: str) -> Typed:
+    """Return the sketch of values without NaN."""
+    lift = f"kll_sketch_agg_{kind}(:x, {_kll_size(aggregate)})"
+    quantile = f"kll_sketch_get_quantile_{kind}(:sketch, :share)"
+    states = [State("sketch", lift, f"kll_merge_agg_{kind}(:sketch)")]
+    return states, f"CASE WHEN kll_sketch_get_n_{kind}(:sketch) > 0 THEN {quantile} END"
 
 
 def has_maps(kind: DataType) -> bool:

@@ -23,14 +23,16 @@ def merged(branches: Sequence[Branch]) -> Query:
     conditions = [sql_of(branch.where) if branch.where else "" for branch in branches]
     shared_where = len(set(conditions)) == 1
     aggregates: dict[str, str] = {}
+    used: list[set[str]] = [set() for _ in branches]
 
-    def value(call: exp.Expr, branch: Branch, wanted: str = "") -> exp.Expr:
-        where = None if shared_where else branch.where
+    def value(call: exp.Expr, number: int, wanted: str = "") -> exp.Expr:
+        where = None if shared_where else branches[number].where
         text = sql_of(filtered(call, where) if where else call)
         if text not in aggregates:
             taken = {name.lower() for name in (*WINDOW_COLUMNS, *key_names(first.keys), *aggregates.values())}
             free = wanted and wanted.lower() not in taken and not wanted.lower().startswith("value_")
             aggregates[text] = wanted if free else f"value_{len(aggregates)}"
+        used[number].add(text)
         return exp.column(aggregates[text], quoted=True)
 
     def lowered(tree: exp.Expr, number: int, name: str = "") -> str:
@@ -39,7 +41,7 @@ def merged(branches: Sequence[Branch]) -> Query:
 
         def change(node: exp.Expr) -> exp.Expr:
             if isinstance(node, Held):
-                return value(node.this, branch, wanted)
+                return value(node.this, number, wanted)
             if isinstance(node, exp.Column) and node.name == WINDOW_ID:
                 return _shown_id(branch, names[number])
             return node
@@ -57,12 +59,12 @@ def merged(branches: Sequence[Branch]) -> Query:
     kept = []
     for number, branch in enumerate(aligned):
         present = exp.Anonymous(this="count", expressions=[exp.Star()])
-        tests = [] if shared_where or not branch.where else [f"{sql_of(value(present, branch))} > 0"]
+        tests = [] if shared_where or not branch.where else [f"{sql_of(value(present, number))} > 0"]
         tests += [lowered(branch.having, number)] if branch.having else []
         kept.append(" AND ".join(f"({test})" for test in tests))
     if not aggregates:
         # Groups are of interest even where nothing is computed of them.
-        value(exp.Anonymous(this="count", expressions=[exp.Star()]), first)
+        value(exp.Anonymous(this="count", expressions=[exp.Star()]), 0)
     where = conditions[0] if shared_where else ""
     if not shared_where and all(conditions):
         where = " OR ".join(f"({condition})" for condition in dict.fromkeys(conditions))
@@ -76,7 +78,16 @@ def merged(branches: Sequence[Branch]) -> Query:
         output=[f"{text} AS {quoted(name)}" for name, text in columns],
         source=first.source,
         absent=dict.fromkeys(name for branch in branches for name in branch.absent),
+        asked=_asked(branches, used, list(aggregates)),
     )
+
+
+def _asked(branches: Sequence[Branch], used: Sequence[set[str]], every: list[str]) -> list[list[int]]:
+    """List for each window the places of the aggregates that its branch shows, unless all show all."""
+    if all(len(own) == len(every) for own in used):
+        return []
+    places = [[place for place, text in enumerate(every) if text in own] for own in used]
+    return [own for branch, own in zip(branches, places, strict=True) for _ in branch.windows]
 
 
 def _same_keys(branch: Branch, order: dict[exp.Expr, int], names: tuple[str, ...]) -> Branch:
