@@ -121,3 +121,7 @@ def test_a_query_of_expressions_is_read_back_from_json():
 
     plan = optimize(query(windows=[tumbling("1h"), tumbling("2h")], aggregates=["max(t) - min(t) AS spread"]))
     assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_a_cast_of_a_key_is_told_apart_from_it():
+    assert query(keys=["v", "CAST(v AS STRING)"]).columns[:2] == ("v", "CAST(v AS STRING)")

@@ -62,6 +62,11 @@ def name_of(tree: exp.Expr) -> str:
     return inner.name if isinstance(inner, exp.Column | exp.Dot) else _spelled(tree)
 
 
+def full_name_of(tree: exp.Expr) -> str:
+    """Name a column by all that it is made by: Spark names a cast of a column as the column itself."""
+    return _spelled(tree)
+
+
 def _spelled(tree: exp.Expr) -> str:
     """Write an expression as Spark does in names: functions in lower case, operations in parentheses, text bare."""
     if type(tree) in _SYMBOLS:

@@ -13,6 +13,7 @@ from factor_windows.errors import QueryError
 from factor_windows.expressions import Expression, name_of, parse, quoted, same_expression, sql_of
 from factor_windows.formulas import Formulas
 from factor_windows.functions import Kind
+from factor_windows.naming import full_name_of
 from factor_windows.window import Window
 
 WINDOW_COLUMNS = ("window_id", "window_start", "window_end")
@@ -77,7 +78,7 @@ class Query:
         keep("asked", tuple(tuple(places) for places in self.asked))
         keep("window_names", tuple(window.name for window in self.windows))
         keep("parsed_time", _scalar("time", self.time))
-        keep("parsed_keys", tuple(_scalar("key", key) for key in self.keys))
+        keep("parsed_keys", _told_apart([_scalar("key", key) for key in self.keys]))
         found = Formulas.read(self.aggregates, {key.sql: key.name for key in self.parsed_keys})
         keep("parsed_aggregates", found.calls)
         keep("formulas", found.shown)
@@ -180,6 +181,19 @@ class Query:
         for window in self.windows:
             merged.setdefault(window, {})[window.name] = None
         return {window: tuple(names) for window, names in merged.items()}
+
+
+def _told_apart(keys: Iterable[Expression]) -> tuple[Expression, ...]:
+    """Give a cast of a key another name than the key: Spark names both alike, and shows them so."""
+    found: dict[str, Expression] = {}
+    for key in keys:
+        tree, _ = parse(key.sql, what="key", error=QueryError)
+        taken = key.name.lower() in found and key.name == name_of(tree)
+        name = full_name_of(tree) if taken else key.name
+        if name.lower() in found:
+            raise QueryError(f"the result would have two columns named {name!r}; give one of them another name with AS")
+        found[name.lower()] = Expression(key.sql, name)
+    return tuple(found.values())
 
 
 def _aliased(columns: Iterable[Expression | Aggregate]) -> tuple[str, ...]:
