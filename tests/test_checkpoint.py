@@ -1,5 +1,6 @@
 """A checkpoint goes on with the plan that it was begun with, and is refused where its state cannot answer."""
 
+import json
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -9,6 +10,7 @@ from ticking import STEP, tick, ticked, ticking
 
 from factor_windows import PlanError, Query, hopping, optimize, split_by_query, tumbling
 from factor_windows.spark.checkpoint import read_note
+from factor_windows.spark.columns import types_of
 from factor_windows.spark.naive import naive
 
 KEPT = Path(__file__).parent / "kept" / "checkpoints.zip"
@@ -220,3 +222,17 @@ def test_a_checkpoint_of_an_earlier_version_goes_on(spark, tmp_path):
     tick(plan("max(value)").run(ticking(spark), checkpoint=place), tmp_path / "two", place, times=1)
     found = split_by_query(spark.read.parquet(f"{tmp_path}/two"))["a"]
     assert rows_of(found) == closed(low, ticked(spark, 4), 0, 3 * STEP - 1)
+
+
+def test_the_states_of_an_earlier_version_are_known(spark):
+    events = spark.sql(
+        "SELECT timestamp_seconds(1) AS ts, 1L AS n, 1 AS i, 1.5D AS v, CAST(1 AS DECIMAL(12, 3)) AS d, "
+        "CAST(1 AS DECIMAL(38, 4)) AS wide, 'a' AS s, true AS ok"
+    )
+    kept = json.loads((Path(__file__).parent / "kept" / "states-0.1.0.json").read_text(encoding="utf-8"))
+    found = {}
+    for aggregate in kept:
+        query = Query(time="ts", windows=[tumbling("1m")], aggregates=[aggregate])
+        types = types_of(query, events, "__fw_", earlier=True)
+        found[aggregate] = [[state.lift, state.combine] for state in types.states]
+    assert found == kept

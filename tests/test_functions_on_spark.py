@@ -2,7 +2,7 @@
 
 import pytest
 from comparing import equal
-from fuzz import _forced
+from fuzzing.batch import _forced
 from pyspark.errors import ArithmeticException
 from pyspark.sql import functions as F
 

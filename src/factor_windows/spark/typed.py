@@ -29,7 +29,7 @@ from sqlglot import exp, parse_one
 from factor_windows.aggregates import Aggregate
 from factor_windows.expressions import VerbatimSpark, sql_of
 from factor_windows.functions import Kind, State
-from factor_windows.partials import HALVES, JOINED_HALVES, added, guarded, sum_and_count
+from factor_windows.partials import ENDS_X, ENDS_Y, HALVES, JOINED_HALVES, added, guarded, sum_and_count
 from factor_windows.states import IDENTITY
 
 _KLL: dict[type[DataType], str] = {
@@ -46,6 +46,8 @@ _INTERVAL_OVERFLOW: dict[type[DataType], str] = {
     YearMonthIntervalType: "INTERVAL '2147483647' MONTH + INTERVAL '1' MONTH * least(:n, 1) < INTERVAL '0' MONTH",
 }
 """Sums of intervals that overflow if there is any value, with the error that Spark has for it in every mode."""
+
+_CORRELATION = "CASE WHEN :n > 1 AND :m2_x > 0 AND :m2_y > 0 THEN :c / sqrt(:m2_x) / sqrt(:m2_y) END"
 
 Typed = tuple[Sequence[State], str]
 """Templates of states, and of what lowers them."""
@@ -96,9 +98,18 @@ def _earlier(aggregate: Aggregate, result: DataType, types: list[DataType], even
             return [added("sum", "sum(:x)")], ":sum"
         case "avg" if isinstance(result, DecimalType) and isinstance(types[0], DecimalType):
             return sum_and_count(), _decimal_mean(result, types[0], cast="CAST")
+        case "avg" if isinstance(result, DoubleType):
+            lifts = [f"{name}(CAST(:x AS DOUBLE))" for name in ("sum", "count")]
+            return [added("sum", lifts[0]), added("n", lifts[1])], function.lower
         case "approx_count_distinct" if not isinstance(types[0], IntegerType | LongType | StringType | BinaryType):
             [sketch] = function.states
             return [replace(sketch, lift=f"hll_sketch_agg(CAST(:x AS STRING), {_hll_size(aggregate)})")], function.lower
+        case "covar_pop" | "covar_samp" | "corr":
+            ends = {state.name for state in (*ENDS_X, *ENDS_Y)}
+            lifts = {"mean_x": "regr_avgx(:y, :x)", "mean_y": "regr_avgy(:y, :x)"}
+            kept = [state for state in function.states if state.name not in ends]
+            lower = _CORRELATION if function.name == "corr" else function.lower
+            return [replace(state, lift=lifts.get(state.name, state.lift)) for state in kept], lower
         case "approx_percentile" if kind := _KLL.get(type(types[0])):
             if _has_function(events, f"kll_sketch_agg_{kind}"):
                 return _plain_percentile(aggregate, kind)
