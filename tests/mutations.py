@@ -35,7 +35,7 @@ BUGS = (
     ("a dropped FILTER", "aggregates.py", "conditions = [_expression(self.filter)] if self.filter else []", "conditions = []", "test_search.py::test_every_plan_gives_what_its_query_means"),
     ("an off-by-one at a chunk's halo", "spark/batch.py", 'f"{after} < {self.longest}"', 'f"{after} < {self.longest} - {length} / 2"', "test_fuzz.py::test_windows_that_reach_over_the_edge_of_a_chunk_are_whole_and_come_once"),
     ("instances of two chunks shown twice", "spark/batch.py", 'inside += f" AND {start} < {self.chunk} + {self.physical.chunk}"', 'inside += ""', "test_fuzz.py::test_windows_that_reach_over_the_edge_of_a_chunk_are_whole_and_come_once"),
-    ("means of parts not weighted", "functions.py", 'return f"avg(:{mean}) + regr_sxy(:n, :{mean}) / sum(:n)"', 'return f"avg(:{mean})"', "test_fuzz.py::test_moments_of_parts_are_merged_again_and_again"),
+    ("means of parts not weighted", "partials.py", 'return f"avg(:{mean}) + regr_sxy(:n, :{mean}) / sum(:n)"', 'return f"avg(:{mean})"', "test_fuzz.py::test_moments_of_parts_are_merged_again_and_again"),
     ("overlapping parts summed", "graph.py", "return tiles(parent, child) or (kind is Kind.OVERLAP_SAFE and covers(parent, child))", "return tiles(parent, child) or covers(parent, child)", "test_levels.py::test_long_windows_run_through_hidden_ones"),
     ("an edge of slices forgotten", "slices.py", "return (starts,) if starts == ends else (starts, ends)", "return (starts,)", "test_slices.py::test_pieces_serve_what_they_tile"),
     ("a key kept where it should be gone", "spark/chain.py", "found[name] = above if all(has) else", "found[name] = above if any(has) else", "test_many.py::test_generated_queries_give_together_what_each_gives_alone"),

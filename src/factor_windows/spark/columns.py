@@ -8,7 +8,6 @@ from itertools import islice
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
-    ArrayType,
     BooleanType,
     DataType,
     DateType,
@@ -24,6 +23,7 @@ from factor_windows.errors import QueryError
 from factor_windows.functions import State
 from factor_windows.packs import Packing
 from factor_windows.query import Query
+from factor_windows.spark.nullability import never_null
 from factor_windows.spark.trouble import spark_says
 from factor_windows.spark.typed import typed_states
 from factor_windows.states import StateColumns
@@ -88,8 +88,7 @@ def types_of(query: Query, events: DataFrame, prefix: str, *, earlier: bool = Fa
             states, template = typed
             lower = layout.add(aggregate, aggregate.fill(states, time=time_column, guard=not earlier), template)
             used = layout.used[-1]
-            if not field.nullable:
-                lower = f"coalesce({lower}, {'array()' if isinstance(field.dataType, ArrayType) else '0L'})"
+            lower = never_null(lower, field)
         direct = aggregate.direct(time=time_column)
         columns.append(ResultColumn(field.name, field.dataType, field.nullable, lower, direct, used))
     return Types(keys, time, tuple(columns), layout.states, shared)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from math import ceil, inf
 from os import PathLike
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import DoubleType, FloatType, StringType
+from pyspark.sql.types import DoubleType, FloatType, StringType, StructField
 
 from factor_windows.cost import SparkCost
 from factor_windows.errors import QueryError
@@ -21,6 +23,7 @@ from factor_windows.shared import Group, SharedPlan
 from factor_windows.spark import batch as one_batch
 from factor_windows.spark import stream as one_stream
 from factor_windows.spark.chain import WINDOW_NAMES, finished, with_columns
+from factor_windows.spark.nullability import never_null
 from factor_windows.spark.split_by_query import remember
 from factor_windows.spark.trouble import spark_says
 from factor_windows.workload import FLAG, Member
@@ -86,7 +89,7 @@ def flush(
 def _results(plan: SharedPlan, events: DataFrame, compute: Callable[[Plan, DataFrame], DataFrame]) -> Results:
     results: dict[str, DataFrame] = {}
     kept = []
-    labels = _labels(plan, events)
+    shown = _shown(plan, events)
     for group in plan.groups:
         rows = compute(group.plan, flagged(group, events))
         if len(group.workload.members) > 1:
@@ -94,7 +97,7 @@ def _results(plan: SharedPlan, events: DataFrame, compute: Callable[[Plan, DataF
             rows = rows.coalesce(few) if few else rows
             kept.append(rows.persist())
         for member in group.workload.members:
-            results[member.name] = finished(member.query, _own(member, rows, labels[member.name]))
+            results[member.name] = finished(member.query, _own(member, rows, shown[member.name]))
     return Results({query.name: results[query.name] for query in plan.queries}, kept)
 
 
@@ -117,13 +120,13 @@ def stream(plan: SharedPlan, events: DataFrame, *, mode: str, checkpoint: str | 
             )
     plan = fitting(plan if len(plan.groups) == 1 else plan.again(together=True), events)
     [group] = plan.groups
-    labels = _labels(plan, events)
+    shown = _shown(plan, events)
     rows = one_stream.run(group.plan, events, mode=mode, checkpoint=checkpoint, derived=group.workload.derived)
     rows = _for_each_query(group, rows)
     columns = []
     noted = remember(plan.queries)
     for member in group.workload.members:
-        result = F.struct(*_columns(member, labels[member.name]))
+        result = F.struct(*_columns(member, shown[member.name]))
         columns.append(F.when(F.col("query_id") == member.name, result).alias(member.name, metadata=noted))
     return rows.select(*OWN, *columns)
 
@@ -184,19 +187,36 @@ def _deciding(group: Group) -> set[str]:
     return found
 
 
-def _labels(plan: SharedPlan, events: DataFrame) -> dict[str, list[str]]:
-    """Ask Spark, once for all queries, what it calls their keys and aggregates."""
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What Spark says about the columns of one query, were it alone."""
+
+    keys: tuple[StructField, ...]
+    values: tuple[StructField, ...]
+
+    @property
+    def labels(self) -> list[str]:
+        """List the names of all columns of the result."""
+        return [*(key.name for key in self.keys), *WINDOW_COLUMNS, *(value.name for value in self.values)]
+
+    def columns(self, member: Member, window: str) -> list[str]:
+        """List a query's own columns of the common result, none of them null where it would not be."""
+        keys = [never_null(key, field) for key, field in zip(member.keys, self.keys, strict=True)]
+        values = [never_null(value, field) for value, field in zip(member.values, self.values, strict=True)]
+        return [*keys, window, *WINDOW_ENDS, *values]
+
+
+def _shown(plan: SharedPlan, events: DataFrame) -> dict[str, Shown]:
+    """Ask Spark, once for all queries, what their keys and aggregates are called, and of which types they are."""
     keys = [text for query in plan.queries for text in query.asked_keys]
     aggregates = [text for query in plan.queries for text in query.asked_aggregates]
     with spark_says("Spark cannot read the queries"):
-        key_names = iter(events.select(*(F.expr(text) for text in keys)).schema.names if keys else ())
-        value_names = iter(events.agg(*(F.expr(text) for text in aggregates)).schema.names)
+        key_fields = iter(events.select(*(F.expr(text) for text in keys)).schema if keys else ())
+        value_fields = iter(events.agg(*(F.expr(text) for text in aggregates)).schema)
     return {
-        query.name: [
-            *(next(key_names) for _ in query.keys),
-            *WINDOW_COLUMNS,
-            *(next(value_names) for _ in query.parsed_aggregates),
-        ]
+        query.name: Shown(
+            tuple(islice(key_fields, len(query.keys))), tuple(islice(value_fields, len(query.parsed_aggregates)))
+        )
         for query in plan.queries
     }
 
@@ -206,7 +226,7 @@ def flagged(group: Group, events: DataFrame) -> DataFrame:
     return with_columns(events, group.workload.derived)
 
 
-def _own(member: Member, rows: DataFrame, labels: list[str]) -> DataFrame:
+def _own(member: Member, rows: DataFrame, shown: Shown) -> DataFrame:
     """Keep a query's rows of the common result, with its own columns under the names that it would give them alone.
 
     As text, since a call into Spark for each of all queries' columns would take longer than a small result does.
@@ -215,12 +235,12 @@ def _own(member: Member, rows: DataFrame, labels: list[str]) -> DataFrame:
     found = rows.where(f"{WINDOW_ID} IN ({', '.join(names)}) AND {_seen(member)}")
     if all(len(several) == 1 for several in names.values()):
         pairs = [(label, _text(name)) for label, [name] in names.items()]
-        window = pairs[0][1] if len(pairs) == 1 else _case(pairs)
+        window = pairs[0][1] if len(pairs) == 1 else f"coalesce({_case(pairs)}, '')"
     else:
         arrays = [(label, f"array({', '.join(map(_text, several))})") for label, several in names.items()]
         window = f"explode({_case(arrays)})"
-    columns = [*member.keys, window, *WINDOW_ENDS, *member.values]
-    texts = [f"{column} AS {quoted(label)}" for column, label in zip(columns, labels, strict=True)]
+    columns = shown.columns(member, window)
+    texts = [f"{column} AS {quoted(label)}" for column, label in zip(columns, shown.labels, strict=True)]
     return found.selectExpr(*texts).withMetadata(WINDOW_ID, {WINDOW_NAMES: _window_names(member)})
 
 
@@ -230,7 +250,7 @@ def _case(pairs: list[tuple[str, str]]) -> str:
 
 def _text(value: str) -> str:
     """Write any text as a constant in which nothing can be misread."""
-    return f"decode(X'{value.encode().hex()}', 'UTF-8')"
+    return f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 
 def _seen(member: Member) -> str:
@@ -238,13 +258,12 @@ def _seen(member: Member) -> str:
     return f"CAST({member.present} AS INT) > 0" if member.present else "true"
 
 
-def _columns(member: Member, labels: list[str]) -> list[Column]:
+def _columns(member: Member, shown: Shown) -> list[Column]:
     """Return a query's own columns, called as it would call them alone."""
     noted = {WINDOW_NAMES: _window_names(member)}
-    columns = [*member.keys, *WINDOW_COLUMNS, *member.values]
     return [
-        F.col(column).alias(label, **({"metadata": noted} if column == WINDOW_ID else {}))
-        for column, label in zip(columns, labels, strict=True)
+        F.expr(column).alias(label, **({"metadata": noted} if label == WINDOW_ID else {}))
+        for column, label in zip(shown.columns(member, WINDOW_ID), shown.labels, strict=True)
     ]
 
 

@@ -99,8 +99,7 @@ def _earlier(aggregate: Aggregate, result: DataType, types: list[DataType], even
         case "avg" if isinstance(result, DecimalType) and isinstance(types[0], DecimalType):
             return sum_and_count(), _decimal_mean(result, types[0], cast="CAST")
         case "avg" if isinstance(result, DoubleType):
-            lifts = [f"{name}(CAST(:x AS DOUBLE))" for name in ("sum", "count")]
-            return [added("sum", lifts[0]), added("n", lifts[1])], function.lower
+            return [added("sum", "sum(CAST(:x AS DOUBLE))"), added("n", "count(CAST(:x AS DOUBLE))")], function.lower
         case "approx_count_distinct" if not isinstance(types[0], IntegerType | LongType | StringType | BinaryType):
             [sketch] = function.states
             return [replace(sketch, lift=f"hll_sketch_agg(CAST(:x AS STRING), {_hll_size(aggregate)})")], function.lower
