@@ -1,10 +1,9 @@
 """Do the tests notice? Plants one bug at a time in a copy of the project, and says which test catches it.
 
 `python tests/mutations.py` takes some minutes, `--only NAME` plants the bugs whose names contain NAME; docs/testing.md
-has the outcome. A bug is one line here: its name, a file of the package, a text that stands there once, the wrong text
-for it, and the test that should catch it, which is run first. test_mutations.py fails when a text stands there no more.
+has the outcome. planted_bugs.py lists them, each with the test that should catch it, which is run first.
+test_mutations.py fails when the text of one stands there no more.
 """
-# ruff: noqa: E501
 
 import argparse
 import re
@@ -14,6 +13,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from planted_bugs import BUGS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "factor_windows"
@@ -26,22 +27,6 @@ PURE = (
     "test_search.py",
 )
 ON_SPARK = ("test_fuzz.py", "test_spark_batch.py", "test_many.py", "test_spark_stream.py")
-BUGS = (
-    ("a wrong multiplier", "coverage.py", "return 1 + (child.range - parent.range) // parent.slide", "return (child.range - parent.range) // parent.slide", "test_coverage.py::test_the_multiplier_is_the_size_of_the_covering_set"),
-    ("one tile too few", "coverage.py", "return 1 - (parent.range - child.range) // stride(parent)", "return -((parent.range - child.range) // stride(parent))", "test_slices.py::test_a_sparse_partition_is_what_its_definition_says"),
-    ("truncation for floor", "spark/fan_out.py", 'terms = [f"pmod({begin}', 'terms = [f"mod({begin}', "test_spark_batch.py::test_a_generated_query_gives_what_naive_spark_gives"),
-    ("truncation for floor, one progression", "spark/fan_out.py", 'f"pmod({begin}, {constant([step', 'f"mod({begin}, {constant([step', "test_spark_batch.py::test_a_generated_query_gives_what_naive_spark_gives"),
-    ("slide for range", "levels.py", "always = child.range % child.slide == 0", "always = True", "test_levels.py::test_whichever_depths_are_kept_the_rows_are_the_same"),
-    ("a dropped FILTER", "aggregates.py", "conditions = [_expression(self.filter)] if self.filter else []", "conditions = []", "test_search.py::test_every_plan_gives_what_its_query_means"),
-    ("an off-by-one at a chunk's halo", "spark/batch.py", 'f"{after} < {self.longest}"', 'f"{after} < {self.longest} - {length} / 2"', "test_fuzz.py::test_windows_that_reach_over_the_edge_of_a_chunk_are_whole_and_come_once"),
-    ("instances of two chunks shown twice", "spark/batch.py", 'inside += f" AND {start} < {self.chunk} + {self.physical.chunk}"', 'inside += ""', "test_fuzz.py::test_windows_that_reach_over_the_edge_of_a_chunk_are_whole_and_come_once"),
-    ("means of parts not weighted", "partials.py", 'return f"avg(:{mean}) + regr_sxy(:n, :{mean}) / sum(:n)"', 'return f"avg(:{mean})"', "test_fuzz.py::test_moments_of_parts_are_merged_again_and_again"),
-    ("overlapping parts summed", "graph.py", "return tiles(parent, child) or (kind is Kind.OVERLAP_SAFE and covers(parent, child))", "return tiles(parent, child) or covers(parent, child)", "test_levels.py::test_long_windows_run_through_hidden_ones"),
-    ("an edge of slices forgotten", "slices.py", "return (starts,) if starts == ends else (starts, ends)", "return (starts,)", "test_slices.py::test_pieces_serve_what_they_tile"),
-    ("a key kept where it should be gone", "spark/chain.py", "found[name] = above if all(has) else", "found[name] = above if any(has) else", "test_many.py::test_generated_queries_give_together_what_each_gives_alone"),
-    ("rows of other queries' events", "spark/many.py", 'return f"CAST({member.present} AS INT) > 0" if member.present else "true"', 'return "true"', "test_many.py::test_generated_queries_give_together_what_each_gives_alone"),
-    ("the stream's window without its node", "spark/stream.py", "groups = [*self.keys, *([self.node] if by_node else []), self.window]", "groups = [*self.keys, self.window]", "test_fuzz.py::test_generated_streams_give_what_batch_gives"),
-)  # fmt: skip
 
 
 def misfits(name: str, file: str, right: str, wrong: str, test: str = "") -> list[str]:
