@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from factor_windows.spark.analyze import Statistics
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 __all__ = [
     "AggregateError",
     "FactorWindowsError",
