@@ -32,6 +32,8 @@ BUGS = (
     ('constants of a UNION may be null', 'sql/merge.py', "{' '.join(when)} ELSE {last[0]} END", "{' '.join(when)} WHEN {sql_of(exp.Literal.string(last[1][0]))} THEN {last[0]} END", 'test_sql_equality.py::test_sql_gives_what_spark_gives[UNIONS]'),
     ('an alias that is a column after all', 'spark/absent.py', '    if not query.absent:', '    if True:', 'test_sql_equality.py::test_an_alias_that_is_a_column_after_all_is_refused'),
     ('a stream of two queries run as a batch', 'spark/statement.py', '                if events.isStreaming:', '                if False:', 'test_sql_equality.py::test_a_statement_of_two_queries_runs_as_one_stream'),
+    ('a struct with our own names', 'expressions.py', '    if not isinstance(call, exp.Anonymous) or call.name.lower() != "struct":', '    if True:', 'test_sql_equality.py::test_sql_gives_what_spark_gives[NAMES]'),
+    ('literals as casts', 'expressions.py', '            if _is_typed_literal(expression):\n                return', '            if False:\n                return', 'test_sql_equality.py::test_sql_gives_what_spark_gives[NAMES]'),
     # SQL that is written
     ("times without a zone through the session's", 'sql/spelling.py', 'return f"CASE typeof({time}) WHEN \'timestamp_ntz\' THEN {of_wall_clock} ELSE {of_instant} END"', 'return of_instant', 'test_sql_text.py::test_text_gives_the_times_of_sparks_own_windows_in_every_zone'),
     ('days for elapsed time', 'sql/spelling.py', 'make_interval(0, 0, 0, 0, 0, 0, ({microseconds} - {at}) * 0.000001)', "INTERVAL '0.000001' SECOND * ({microseconds} - {at})", 'test_sql_text.py::test_text_gives_the_times_of_sparks_own_windows_in_every_zone'),

@@ -44,6 +44,8 @@ FIELDS = [
     f"SELECT k, max(v) FROM r AS payload WHERE payload.ok GROUP BY payload.k, {W}",
 ]
 NAMES = [
+    f"SELECT struct(max(n), 1, k, window.start), date'2024-01-01' AS d, 1.50BD AS b, window AS w FROM r "
+    f"GROUP BY k, {HOP}",
     f"SELECT {W}, max(v) FROM r GROUP BY {W}",
     f"SELECT {W}.start, {W}.end, max(v) FROM r GROUP BY {W}",
     f"SELECT window, window.start, window.end, count(*), sum(n), avg(n) FROM r GROUP BY {W}",
@@ -126,10 +128,11 @@ SOURCES = [
     "WITH a(t, b) AS (SELECT ts, k FROM r) SELECT b, count(*) FROM a GROUP BY b, window(t, '1 minute')",
 ]
 UNIONS = [
+    f"SELECT window AS w, max(n) AS m FROM r GROUP BY {HOP} UNION ALL SELECT window, count(*) FROM r GROUP BY {W}",
     f"SELECT 'a' AS w, k, count(*) AS c FROM r GROUP BY k, {W} UNION ALL SELECT 'b', k, sum(n) FROM r GROUP BY k, {H}",
     f"SELECT k, max(v) AS m FROM r WHERE ok GROUP BY k, {W} UNION ALL SELECT k, min(v) FROM r GROUP BY k, {HOP} "
     f"ORDER BY k, m LIMIT 9",
-    f"SELECT k, max(n) FROM r GROUP BY k, {W} UNION SELECT k, min(n) FROM r GROUP BY k, {H}",
+    f"SELECT k, max(n) FROM r GROUP BY k, {W} UNION SELECT k, count(*) FROM r GROUP BY k, {H}",
     f"SELECT k, max(n) AS m FROM r GROUP BY k, {W} UNION ALL SELECT site, max(n) FROM r GROUP BY site, {H}",
     f"(SELECT k, max(v) AS m FROM r GROUP BY k, {W} ORDER BY m DESC, k, window.start LIMIT 2) UNION ALL "
     f"SELECT k, max(v) FROM r GROUP BY k, {H}",

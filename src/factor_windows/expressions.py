@@ -96,11 +96,38 @@ class VerbatimSpark(Spark):
         }
 
     class Generator(SparkGenerator):
-        """Writes what stood in double quotes as it stood."""
+        """Writes literals as they stood: in double quotes, with a type before them, or with a suffix."""
 
         def literal_sql(self, expression: exp.Literal) -> str:
             """Write text or a number."""
             return str(expression.meta.get(DOUBLE_QUOTED) or super().literal_sql(expression))
+
+        def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+            """Write a cast, or the literal that it was read from, of which Spark knows that it is not null."""
+            if _is_typed_literal(expression):
+                return f"{self.sql(expression, 'to')} {self.sql(expression, 'this')}"
+            if _is_decimal_literal(expression):
+                return f"{expression.this.name}BD"
+            return str(super().cast_sql(expression, safe_prefix))
+
+        def trycast_sql(self, expression: exp.TryCast) -> str:
+            """Write a cast as what it was read from."""
+            return self.cast_sql(expression) if _is_decimal_literal(expression) else super().trycast_sql(expression)
+
+
+def _is_typed_literal(cast: exp.Expr) -> bool:
+    """Say whether a cast was read from such as DATE '2024-01-01'; CAST itself is read as another kind of node."""
+    return type(cast) is exp.Cast and isinstance(cast.this, exp.Literal) and cast.this.is_string
+
+
+def _is_decimal_literal(cast: exp.Cast) -> bool:
+    """Say whether a cast is what 1.50BD is read as: text with just the digits that its type has."""
+    text = cast.this
+    if not cast.to.is_type(exp.DType.DECIMAL) or not isinstance(text, exp.Literal) or not text.is_string:
+        return False
+    whole, _, fraction = text.name.partition(".")
+    digits = [each.name for each in cast.to.expressions]
+    return (whole + fraction).isdigit() and digits == [str(len(whole + fraction)), str(len(fraction))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +172,25 @@ def parse(text: str, *, what: str, error: type[FactorWindowsError]) -> tuple[exp
 def sql_of(tree: exp.Expr) -> str:
     """Write a parsed expression as Spark SQL, with the user's own function names."""
     return tree.sql(dialect=VerbatimSpark, normalize_functions=False, comments=False)
+
+
+def name_fields(call: exp.Expr) -> None:
+    """Write struct(...) with the names that Spark gives its fields now, before other columns stand in it.
+
+    >>> tree = parse_one("struct(k, max(v), x.y, 1 AS one)", dialect=VerbatimSpark)
+    >>> name_fields(tree)
+    >>> sql_of(tree)
+    "named_struct('k', k, 'col2', max(v), 'y', x.y, 'one', 1)"
+    """
+    if not isinstance(call, exp.Anonymous) or call.name.lower() != "struct":
+        return
+    fields: list[exp.Expr] = []
+    for place, value in enumerate(call.expressions, start=1):
+        named = isinstance(value, exp.Column | exp.Dot | exp.Alias)
+        name = value.alias_or_name if named else f"col{place}"
+        fields += [exp.Literal.string(name), value.this if isinstance(value, exp.Alias) else value]
+    call.set("this", "named_struct")
+    call.set("expressions", fields)
 
 
 def quoted(name: str) -> str:
@@ -267,7 +313,9 @@ def _may_fail(node: exp.Expr) -> bool:
         name = node.name.lower()
         return name not in _NEVER_FAIL or (name in _COERCING and any(map(_is_number, node.expressions)))
     if isinstance(node, exp.Cast):
-        return not node.args.get("safe") and not node.to.is_type(*exp.DataType.TEXT_TYPES)
+        return (
+            not _is_typed_literal(node) and not node.args.get("safe") and not node.to.is_type(*exp.DataType.TEXT_TYPES)
+        )
     if isinstance(node, exp.Neg):
         return not isinstance(node.this, exp.Literal)
     if isinstance(node, exp.EQ | exp.NEQ | exp.In):

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from factor_windows.aggregates import Aggregate, aggregate_inside, is_call, unknown
 from factor_windows.errors import AggregateError
-from factor_windows.expressions import Expression, name_of, parse, sql_of
+from factor_windows.expressions import Expression, name_fields, name_of, parse, sql_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Formulas:
             def column(node: exp.Expr, text: str = text) -> exp.Expr:
                 sql = sql_of(node)
                 if not is_call(node):
+                    name_fields(node)
                     return exp.column(keys[sql], quoted=True) if sql in keys else node
                 if sql not in calls:
                     calls[sql] = Aggregate.of_tree(node, plain.get(sql) or _free(len(calls), taken), text)

@@ -10,7 +10,7 @@ from sqlglot import exp, parse_one
 
 from factor_windows.aggregates import Aggregate, aggregate_inside
 from factor_windows.errors import FactorWindowsError
-from factor_windows.expressions import VerbatimSpark, sql_of
+from factor_windows.expressions import VerbatimSpark, name_fields, sql_of
 from factor_windows.functions import Kind
 from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.sql.dialects import TIMESTAMP_BY
@@ -93,13 +93,14 @@ class _Reader:
         self.select, self.dialect, self.given_time, self.tables = select, dialect, time, tables
         self.calls: dict[str, str] = {}
         """The window calls of GROUP BY as text, with the name of the function; none for Flink's, which are tables."""
+        self.windows: list[Window] = []
 
     def branch(self) -> Branch:
         """Read it all."""
         select = self.select
         if self.dialect == "azure":
             _units_apart(select)
-        keys, time, windows = self._grouped()
+        keys, time, self.windows = self._grouped()
         keys = [key for key in keys if window_column(key, self.calls) is None]
         for item in keys:
             inner = aggregate_inside(item)
@@ -119,7 +120,7 @@ class _Reader:
         return Branch(
             source=source.sql,
             time=sql_of(time),
-            windows=tuple(windows),
+            windows=tuple(self.windows),
             keys=tuple(map(sql_of, keys)),
             where=_prepared(source.rename(source.where), self.dialect) if source.where else None,
             having=kept,
@@ -234,7 +235,8 @@ class _Reader:
                 return exp.column(names[place], quoted=True)
             window = window_column(node, self.calls)
             if window is not None:
-                return window
+                return self._as_nullable_as_sparks(window)
+            name_fields(node)
             if isinstance(node, exp.Column):
                 return self._field(node, among, names)
             if isinstance(node, exp.Anonymous) and aggregate_inside(exp.Paren(this=exp.Anonymous(this=node.this))):
@@ -242,6 +244,13 @@ class _Reader:
             return node
 
         return _prepared(tree, self.dialect).transform(change)
+
+    def _as_nullable_as_sparks(self, window: exp.Expr) -> exp.Expr:
+        """Make the struct of a window nullable if the window hops: Spark cannot know that each row has one then."""
+        if not isinstance(window, exp.Anonymous) or all(each.is_tumbling for each in self.windows):
+            return window
+        known = exp.not_(exp.Is(this=exp.column(WINDOW_COLUMNS[0]), expression=exp.Null()))
+        return exp.Case(ifs=[exp.If(this=known, true=window)])
 
     def _field(self, column: exp.Column, among: Among, names: Sequence[str]) -> exp.Expr:
         """Return a field of a key."""
