@@ -33,7 +33,7 @@ BUGS = (
     ('an alias that is a column after all', 'spark/absent.py', '    if not query.absent:', '    if True:', 'test_sql_equality.py::test_an_alias_that_is_a_column_after_all_is_refused'),
     ('a stream of two queries run as a batch', 'spark/statement.py', '                if events.isStreaming:', '                if False:', 'test_sql_equality.py::test_a_statement_of_two_queries_runs_as_one_stream'),
     ('a struct with our own names', 'expressions.py', '    if not isinstance(call, exp.Anonymous) or call.name.lower() != "struct":', '    if True:', 'test_sql_equality.py::test_sql_gives_what_spark_gives[NAMES]'),
-    ('literals as casts', 'expressions.py', '            if _is_typed_literal(expression):\n                return', '            if False:\n                return', 'test_sql_equality.py::test_sql_gives_what_spark_gives[NAMES]'),
+    ('literals as casts', 'expressions.py', '            if is_typed_literal(expression):\n                return', '            if False:\n                return', 'test_sql_equality.py::test_sql_gives_what_spark_gives[NAMES]'),
     # SQL that is written
     ("times without a zone through the session's", 'sql/spelling.py', 'return f"CASE typeof({time}) WHEN \'timestamp_ntz\' THEN {of_wall_clock} ELSE {of_instant} END"', 'return of_instant', 'test_sql_text.py::test_text_gives_the_times_of_sparks_own_windows_in_every_zone'),
     ('days for elapsed time', 'sql/spelling.py', 'make_interval(0, 0, 0, 0, 0, 0, ({microseconds} - {at}) * 0.000001)', "INTERVAL '0.000001' SECOND * ({microseconds} - {at})", 'test_sql_text.py::test_text_gives_the_times_of_sparks_own_windows_in_every_zone'),
@@ -68,8 +68,8 @@ BUGS = (
     ("an interval's overflow lost", 'spark/typed.py', 'guarded(":sum", _INTERVAL_OVERFLOW[type(argument)])', '":sum"', 'test_functions_on_spark.py::test_a_sum_of_intervals_that_overflows_is_sparks_own_error'),
     # what is asked
     ('the time read before the condition', 'spark/chain.py', 'known = known.where(f"({query.parsed_time.sql}) IS NOT NULL")', 'known = events.where(f"({query.parsed_time.sql}) IS NOT NULL").where(query.where or "true")', 'test_only_what_is_asked.py::test_the_time_is_read_only_where_the_condition_holds'),
-    ('a key computed for all events', 'expressions.py', '    if not all(conditions) or not can_fail(expression):', '    if True:', 'test_only_what_is_asked.py::test_a_querys_key_is_computed_for_its_own_events_only'),
-    ('conditions in any order', 'expressions.py', '    return sql_of(_guarded(parse_one(condition, dialect=VerbatimSpark))) if can_fail(condition) else condition', '    return condition', 'test_only_what_is_asked.py::test_a_condition_is_evaluated_after_what_stands_before_it'),
+    ('a key computed for all events', 'guards.py', '    if not all(conditions) or not can_fail(expression):', '    if True:', 'test_only_what_is_asked.py::test_a_querys_key_is_computed_for_its_own_events_only'),
+    ('conditions in any order', 'guards.py', '    return sql_of(_guarded(parse_one(condition, dialect=VerbatimSpark))) if can_fail(condition) else condition', '    return condition', 'test_only_what_is_asked.py::test_a_condition_is_evaluated_after_what_stands_before_it'),
     ('common conditions from anywhere', 'workload.py', '    common = _common_prefix(parts)', '    common = tuple(part for part in parts[0] if all(part in other for other in parts))', 'test_workload.py::test_a_condition_is_not_moved_before_one_that_it_may_rely_on'),
     ('arguments computed for all events', 'aggregates.py', 'guards = [self.filter] if guard and self.filter else [""]', 'guards = [""]', 'test_only_what_is_asked.py::test_arguments_are_evaluated_for_their_own_events_only'),
     ('sums shown where nobody asked', 'spark/chain.py', '        if all(has) or not result.nullable:', '        if True:', 'test_only_what_is_asked.py::test_a_sum_that_overflows_is_none_of_the_business_of_windows_that_do_not_show_it'),

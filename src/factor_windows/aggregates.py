@@ -9,8 +9,9 @@ from difflib import get_close_matches
 from sqlglot import exp, parse_one
 
 from factor_windows.errors import AggregateError
-from factor_windows.expressions import VerbatimSpark, name_of, only_where, parse, sql_of
+from factor_windows.expressions import VerbatimSpark, name_of, parse, sql_of
 from factor_windows.functions import FUNCTIONS, Function, Kind, State
+from factor_windows.guards import only_where
 
 _ELSEWHERE_AGGREGATES = {
     *("approx_top_k", "bitmap_construct_agg", "bitmap_or_agg", "count_min_sketch", "grouping", "grouping_id"),

@@ -9,9 +9,10 @@ from itertools import takewhile
 
 from factor_windows.aggregates import Aggregate
 from factor_windows.errors import QueryError
-from factor_windows.expressions import Expression, conjuncts, depends_on, either, implied, in_order, only_where, quoted
+from factor_windows.expressions import Expression, conjuncts, depends_on, implied, quoted
 from factor_windows.functions import Kind
 from factor_windows.graph import Node, window_of
+from factor_windows.guards import either, in_order, only_where
 from factor_windows.plan import Asked
 from factor_windows.query import Query
 from factor_windows.window import Window

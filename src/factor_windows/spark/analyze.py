@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from factor_windows.errors import OptionError, QueryError
-from factor_windows.expressions import in_order, only_where
+from factor_windows.guards import in_order, only_where
 from factor_windows.query import Query
 from factor_windows.spark.columns import microseconds, types_of
 from factor_windows.spark.trouble import check_events

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField
 
-from factor_windows.expressions import in_order
+from factor_windows.guards import in_order
 from factor_windows.levels import Level, Physical
 from factor_windows.plan import Plan
 from factor_windows.query import WINDOW_COLUMNS, Query

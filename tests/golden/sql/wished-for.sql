@@ -21,7 +21,7 @@ level_1 AS (
       CASE
         WHEN FALSE
         THEN ts + INTERVAL '0' SECOND
-        ELSE CAST('1970-01-01 00:00:00' AS TIMESTAMP_NTZ)
+        ELSE TIMESTAMP_NTZ '1970-01-01 00:00:00'
       END AS fw_epoch
     FROM r
     WHERE
