@@ -10,6 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 import factor_windows as fw
+from factor_windows.spark.statement import tables_of
+from factor_windows.sql.emit import emit_statement
+from factor_windows.sql.parse import read
 from fuzzing.data import Data, draw_data, quoted
 from fuzzing.results import Value, collected, differing, is_floating, unlike
 from fuzzing.settings import Settings, draw_settings
@@ -240,10 +243,10 @@ def _difference(text: str, ours: list, right: list, schema: StructType, scale: f
 
 
 def _emitted(session: SparkSession, text: str) -> DataFrame:
-    query = fw.parse(text, dialect="spark")
-    if not isinstance(query, fw.Query):
-        raise fw.SqlError("several queries have no text")
-    return session.sql(fw.optimize(query).sql(dialect="spark"))
+    """Write a statement's plans as SQL, with the session's word on names, and let Spark run that."""
+    [statement] = read(text, dialect="spark", tables=tables_of(session))
+    plans = [fw.optimize(query) for query in statement.queries]
+    return session.sql(emit_statement(statement, plans, dialect="spark"))
 
 
 def _is_emitted(text: str) -> bool:

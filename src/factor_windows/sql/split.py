@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from factor_windows.expressions import sql_of
+from factor_windows.expressions import name_fields, sql_of
 from factor_windows.sql.names import (
     Among,
     Tables,
@@ -131,13 +131,15 @@ class _Cut:
             if isinstance(node, exp.Query):
                 return node.copy()
             plain = ordered and isinstance(node, exp.Column) and not node.table
-            if plain and any(self.tables.same(node.name, each.alias_or_name) for each in self.select.expressions):
+            # A name that two columns of the result have is that of neither.
+            if plain and sum(self.tables.same(node.name, each.alias_or_name) for each in self.select.expressions) == 1:
                 return node
             grouping = call_name(node) in ("grouping", "grouping_id") or _is_grouping_id(node)
             bare = unqualified(node, self.qualifiers, self.tables) if isinstance(node, exp.Column) else node
             whole = is_call(bare) or grouping or self.keys.find(bare) is not None
             if whole or window_column(bare, self.calls) is not None:
                 return self._held(bare)
+            name_fields(node)
             return self._field(node, bare) if isinstance(bare, exp.Column) else node
 
         moved: exp.Expr = root.transform(change, copy=False).this
