@@ -9,6 +9,7 @@ from comparing import equal
 from pyspark.sql import functions as F
 
 import factor_windows as fw
+from factor_windows.spark.naive import naive as window_by_window
 
 ZONES = ("UTC", "America/New_York", "Asia/Kolkata")
 REPEATED_HOUR = 1730608200
@@ -284,3 +285,20 @@ def test_a_query_that_cannot_be_written_is_named():
     plan = fw.optimize(list(DASHBOARDS.values()))
     with pytest.raises(fw.QueryError, match=r"^query 'odd': median\(v\) cannot be written for Flink"):
         plan.sql(dialect="flink")
+
+
+@pytest.mark.parametrize("names", ["true", "false"])
+def test_what_stands_in_double_quotes_is_a_name_in_text_too_where_the_session_says_so(spark, names):
+    before = spark.conf.get("spark.sql.ansi.doubleQuotedIdentifiers")
+    frame = spark.range(40).selectExpr("timestamp_seconds(id * 7) AS ts", "id % 3 AS `my key`", "'x' AS k", "id AS v")
+    frame.createOrReplaceTempView("quoting")
+    windows = [fw.tumbling("1m"), fw.tumbling("2m")]
+    keys = ['"my key" AS a', 'concat("k", k) AS b']
+    query = fw.Query(time="ts", keys=keys, windows=windows, aggregates=["max(v) AS m"], source="quoting")
+    try:
+        spark.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", names)
+        found = sorted(map(tuple, spark.sql(fw.optimize(query).sql()).collect()))
+        assert found == sorted(map(tuple, window_by_window(query, frame).collect()))
+        assert {row[0] for row in found} == ({0, 1, 2} if names == "true" else {"my key"})
+    finally:
+        spark.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", before)

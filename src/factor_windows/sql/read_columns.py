@@ -6,6 +6,8 @@ from collections.abc import Collection
 
 from sqlglot import exp
 
+from factor_windows.expressions import DOUBLE_QUOTED
+
 _UNIT_FIRST = {"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff", "timediff"}
 """Functions whose first argument, of three, is a word such as DAY and no column."""
 
@@ -26,20 +28,25 @@ class ReadColumns:
         """`ours` are columns that the table does not have, and `taken` names that others of the selection have."""
         self._own, self._ours, self._taken = own, ours, {name.lower() for name in taken}
         self._found: dict[tuple[str, ...], tuple[exp.Expr, str]] = {}
+        self._in_double_quotes: dict[str, exp.Expr] = {}
 
     @property
     def selected(self) -> list[exp.Expr]:
-        """List what to select."""
-        return [
+        """List what to select; what stands in double quotes too, as a session may take it for a name."""
+        columns = [
             tree.copy() if tree.output_name == name else exp.alias_(tree.copy(), name, quoted=True)
             for tree, name in self._found.values()
         ]
+        taken = self._taken | {name.lower() for _, name in self._found.values()}
+        return columns + [tree.copy() for name, tree in self._in_double_quotes.items() if name not in taken]
 
     def take(self, tree: exp.Expr) -> exp.Expr:
         """Return an expression that reads the selected columns instead of the table's."""
         return tree.transform(self._replaced)
 
     def _replaced(self, node: exp.Expr) -> exp.Expr:
+        if DOUBLE_QUOTED in node.meta and not node.name.lower().startswith(self._own):
+            self._in_double_quotes[node.name.lower()] = node.copy()
         if not isinstance(node, exp.Column) or node.name in self._ours or _is_unit(node):
             return node
         parts = tuple(part.name for part in node.parts)
