@@ -180,9 +180,10 @@ def test_a_decimal_mean_may_have_all_the_digits_of_its_type(spark, configured, a
     events = spark.sql(
         """SELECT timestamp_micros(id * 20000000) AS ts, CAST(50000000000000 + id AS DECIMAL(38,20)) AS many,
                   CAST(-99999999999999.99999999999999999999 AS DECIMAL(38,20)) AS most,
-                  CAST('9999999999999999999999999999999999' AS DECIMAL(38,0)) + id AS over FROM range(14)"""
+                  CAST('9999999999999999999999999999999999' AS DECIMAL(38,0)) + id AS over,
+                  CAST('-5000000000000000000000000000000003' AS DECIMAL(38,0)) + id AS whole FROM range(14)"""
     )
-    aggregates = ["avg(many)", "try_avg(many)", "avg(most)", "try_avg(over)", "try_sum(over)"]
+    aggregates = ["avg(many)", "try_avg(many)", "avg(most)", "try_avg(over)", "try_sum(over)", "avg(whole)"]
     assert_as_naive(Query(time="ts", windows=MINUTES, aggregates=aggregates), events)
 
 

@@ -156,8 +156,12 @@ def _decimal_mean(result: DecimalType, argument: DecimalType, *, cast: str) -> s
     fraction = (
         f"CAST(CAST(:sum % :n AS {rest}) / CAST(:n AS DECIMAL(19, 0)) AS DECIMAL({result.scale + 1}, {result.scale}))"
     )
-    parts = ":sum - :sum % :n", ":n"
-    whole = f"try_divide({', '.join(parts)})" if cast == "TRY_CAST" else f"({parts[0]}) / {parts[1]}"
+    parts = ":sum - :sum % :n", ":n" if result.precision < 38 else ":n * 1000000BD"
+    whole = f"try_divide({', '.join(parts)})" if cast == "TRY_CAST" else f"({parts[0]}) / ({parts[1]})"
+    if result.precision == 38:
+        # Spark keeps six digits after the point of any quotient, for which the widest have no room: so they are divided
+        # by a million more, which those six digits hold exactly.
+        whole = f"(floor({whole}) * 1000000BD + CAST(({whole} - floor({whole})) * 1000000BD AS DECIMAL(7, 0)))"
     value = f"CAST({whole} AS DECIMAL({digits}, 0)) + {fraction}"
     if result.precision == 38:
         # A sum of two such decimals would lose its last digit if the whole part took all the digits that it may.
