@@ -72,6 +72,7 @@ GROUPS = [
     "SELECT upper(K) AS big, max(V) FROM R GROUP BY UPPER(k), Window(TS, '1 minute')",
 ]
 SETS = [
+    f"SELECT k = 'a' AS is_a, site IS NULL, max(v) AS m FROM r GROUP BY CUBE(k = 'a', site IS NULL), {W}",
     f"SELECT round(dec, 1), abs(dec), dec, k, max(v) FROM r GROUP BY ROLLUP(dec, k), {W}",
     f"SELECT k, site, grouping_id() AS g, max(v) AS m FROM r GROUP BY ROLLUP(k, site), {W}",
     f"SELECT k, grouping_id(), grouping__id AS g, grouping(k), max(v) FROM r GROUP BY {W}, CUBE(k)",

@@ -66,6 +66,16 @@ class WindowedSpark(VerbatimSpark):
                 this = super()._parse_query_modifiers(this)
             return this
 
+        def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+            """Read keys that are conditions too, such as CUBE(k = 'a')."""
+            if with_prefix or not self._match_set((TokenType.CUBE, TokenType.ROLLUP)):
+                return super()._parse_cube_or_rollup(with_prefix)
+            kind = exp.Cube if self._prev.token_type == TokenType.CUBE else exp.Rollup
+            return self.expression(kind(expressions=self._parse_wrapped_csv(self._parse_disjunction)))
+
+        def _parse_grouping_set(self) -> exp.Expr | None:
+            return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
+
         def _at_timestamp_by(self) -> bool:
             return bool(
                 self._curr and self._next and [self._curr.text.upper(), self._next.text.upper()] == ["TIMESTAMP", "BY"]
