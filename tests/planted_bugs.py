@@ -63,7 +63,7 @@ BUGS = (
     ('maps are sorted', 'spark/batch.py', ' if not has_maps(field.dataType)]', ']', 'test_functions_on_spark.py::test_maps_are_keys_also_inside_structs_and_arrays'),
     ('double quotes are always text', 'expressions.py', 'if self.sql[token.start] == \'"\':', 'if False:', 'test_functions_on_spark.py::test_double_quotes_are_names_where_the_session_says_so'),
     ('time compared as characters', 'expressions.py', 'return bool(trees[0] == trees[1])', 'return "".join(c for c in one if c.isalnum()).lower() == "".join(c for c in other if c.isalnum()).lower()', 'test_query.py::test_a_key_may_be_a_function_of_another_column_than_time'),
-    ("a mean's last digit lost", 'spark/typed.py', 'if result.precision == 38:', 'if False:', 'test_functions_on_spark.py::test_a_decimal_mean_may_have_all_the_digits_of_its_type'),
+    ("a mean's last digit lost", 'spark/typed.py', 'if result.precision == 38:\n        # A sum', 'if False:\n        # A sum', 'test_functions_on_spark.py::test_a_decimal_mean_may_have_all_the_digits_of_its_type'),
     ('equal values seem to vary', 'partials.py', 'return f"(:m2_{name} > 0 AND (:least_{name} < :most_{name} OR isnan(:m2_{name})))"', 'return f":m2_{name} > 0"', 'test_functions_on_spark.py::test_functions_of_states_give_what_spark_gives'),
     ("an interval's overflow lost", 'spark/typed.py', 'guarded(":sum", _INTERVAL_OVERFLOW[type(argument)])', '":sum"', 'test_functions_on_spark.py::test_a_sum_of_intervals_that_overflows_is_sparks_own_error'),
     # what is asked

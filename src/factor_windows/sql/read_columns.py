@@ -37,8 +37,11 @@ class ReadColumns:
             tree.copy() if tree.output_name == name else exp.alias_(tree.copy(), name, quoted=True)
             for tree, name in self._found.values()
         ]
-        taken = self._taken | {name.lower() for _, name in self._found.values()}
-        return columns + [tree.copy() for name, tree in self._in_double_quotes.items() if name not in taken]
+        return columns + [tree.copy() for name, tree in self._in_double_quotes.items() if name not in self._used]
+
+    @property
+    def _used(self) -> set[str]:
+        return self._taken | {name.lower() for _, name in self._found.values()}
 
     def take(self, tree: exp.Expr) -> exp.Expr:
         """Return an expression that reads the selected columns instead of the table's."""
@@ -51,8 +54,7 @@ class ReadColumns:
             return node
         parts = tuple(part.name for part in node.parts)
         if parts not in self._found:
-            taken = self._taken | {name.lower() for _, name in self._found.values()}
-            free = node.name.lower() not in taken
+            free = node.name.lower() not in self._used
             self._found[parts] = node.copy(), node.name if free else f"{self._own}c{len(self._found)}"
         name = self._found[parts][1]
         column = exp.Column(this=exp.to_identifier(name, quoted=name != node.name or node.this.args.get("quoted")))
