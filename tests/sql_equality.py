@@ -1,6 +1,6 @@
 """Comparing what this library makes of SQL with what Spark makes of the same text."""
 
-from comparing import equal
+from comparing import columns_of, equal
 
 import factor_windows as fw
 
@@ -11,15 +11,10 @@ def register(spark, rows, schema):
     spark.createDataFrame([("a", "first"), ("b", "second")], "k string, label string").createOrReplaceTempView("d")
 
 
-def described(frame):
-    """List a result's columns: names, types and nullability, and of fields inside too."""
-    return [(field.name, field.dataType, field.nullable) for field in frame.schema]
-
-
 def assert_same_sql(spark, text):
     """Check that a text gives the rows, names, types and nullability that Spark gives; the order too if it has one."""
     ours, theirs = fw.sql(spark, text), spark.sql(text)
-    assert described(ours) == described(theirs), text
+    assert columns_of(ours) == columns_of(theirs), text
     found, expected = ([tuple(row) for row in frame.collect()] for frame in (ours, theirs))
     if "ORDER BY" not in text.rsplit(")", 1)[-1]:
         found, expected = sorted(found, key=repr), sorted(expected, key=repr)
