@@ -12,7 +12,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from factor_windows.cli import app
+from factor_windows.cli.main import app
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx

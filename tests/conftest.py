@@ -56,7 +56,7 @@ def spark():
 @pytest.fixture
 def inside(spark, monkeypatch, capsys):
     """Run the command line within the tests' own session, and return its exit code and what it printed."""
-    from factor_windows.cli import main
+    from factor_windows.cli.main import main
 
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
 

@@ -4,9 +4,9 @@ import pytest
 from sqlglot import exp, parse_one
 
 from factor_windows import AggregateError
-from factor_windows.aggregates import Aggregate
-from factor_windows.expressions import VerbatimSpark
-from factor_windows.functions import FUNCTIONS, Kind
+from factor_windows.functions.aggregate import Aggregate
+from factor_windows.functions.expression import VerbatimSpark
+from factor_windows.functions.table import FUNCTIONS, Kind
 
 
 @pytest.mark.parametrize(

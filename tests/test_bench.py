@@ -9,16 +9,17 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from benchmarks import paper, planning, tables
+from benchmarks.experiments import SIZES, STREAMS, cases, window_sets
+from benchmarks.report import document, page
+from benchmarks.results import Result, Store
+from benchmarks.run import Evaluation, Job, Options, _measured
+from benchmarks.window_sets import GENERATORS, random_windows, sequential_windows
 from factor_windows import OptionError
-from factor_windows.bench import calibrate, paper, planning, tables
-from factor_windows.bench.experiments import SIZES, STREAMS, cases, window_sets
-from factor_windows.bench.report import document, page
-from factor_windows.bench.results import Result, Store
-from factor_windows.bench.run import Evaluation, Job, Options, _measured
-from factor_windows.bench.window_sets import GENERATORS, random_windows, sequential_windows
-from factor_windows.cli import app
-from factor_windows.packs import Packing
-from factor_windows.prices import Prices
+from factor_windows.algebra.packs import Packing
+from factor_windows.cli.main import app
+from factor_windows.cost.prices import Prices
+from factor_windows.spark import calibrate
 
 
 @pytest.mark.parametrize("letter", GENERATORS)
@@ -205,7 +206,7 @@ def test_an_interrupted_run_is_taken_up_again(tmp_path, monkeypatch):
         return Job(name, measure, 1.0)
 
     monkeypatch.setattr(Evaluation, "_all", lambda _: iter([job("a"), job("b"), job("c"), job("d")]))
-    from factor_windows.bench.run import run
+    from benchmarks.run import run
 
     console = Console(quiet=True)
     with pytest.raises(KeyboardInterrupt):

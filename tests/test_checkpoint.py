@@ -10,8 +10,8 @@ from ticking import STEP, tick, ticked, ticking
 
 from factor_windows import PlanError, Query, hopping, optimize, split_by_query, tumbling
 from factor_windows.spark.checkpoint import read_note
-from factor_windows.spark.columns import types_of
 from factor_windows.spark.naive import naive
+from factor_windows.spark.types import types_of
 
 KEPT = Path(__file__).parent / "kept" / "checkpoints.zip"
 """Two checkpoints after three ticks, written by version 0.1.0 as it was before notes told the flags of queries."""

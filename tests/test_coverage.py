@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from strategies import windows
 
 from factor_windows import Window, hopping
-from factor_windows.coverage import covering_set, covers, multiplier, partitions
+from factor_windows.algebra.coverage import covering_set, covers, multiplier, partitions
 
 many = settings(max_examples=600)
 

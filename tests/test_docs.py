@@ -15,10 +15,10 @@ from markdown_it import MarkdownIt
 from typer.main import get_command
 
 import factor_windows as fw
-from factor_windows.cli import app
+from factor_windows.cli.main import app
+from factor_windows.cost.prices import Prices
 from factor_windows.explain.picture import picture
-from factor_windows.functions import FUNCTIONS
-from factor_windows.prices import Prices
+from factor_windows.functions.table import FUNCTIONS
 from factor_windows.search import SEARCHES
 
 ROOT = Path(__file__).parents[1]

@@ -9,8 +9,8 @@ import pytest
 from sqlglot import parse_one
 
 import factor_windows as fw
-from factor_windows.expressions import VerbatimSpark
-from factor_windows.sql import duckdb as translation
+from factor_windows.engines import duckdb as translation
+from factor_windows.functions.expression import VerbatimSpark
 
 NAN, INF, D = float("nan"), float("inf"), decimal.Decimal
 COLUMNS = {

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from strategies import window_sets
 
 from factor_windows import Query, tumbling
-from factor_windows.functions import Kind
-from factor_windows.graph import RELATIONS, CoverageGraph, Node
+from factor_windows.algebra.graph import RELATIONS, CoverageGraph, Node
+from factor_windows.functions.table import Kind
 
 
 @given(window_sets(most=10), st.sampled_from(Kind))

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from strategies import window_sets
 
 from factor_windows import Query, Window, hopping, optimize, tumbling
-from factor_windows.levels import (
-    CROWD,
+from factor_windows.algebra.packs import Packing
+from factor_windows.algebra.slices import Slices
+from factor_windows.physical.levels import (
+    FAST_HASH_GROUPS,
     RAW,
     Physical,
     _depths_to_keep,
@@ -18,8 +20,6 @@ from factor_windows.levels import (
     compile_levels,
     counts_of,
 )
-from factor_windows.packs import Packing
-from factor_windows.slices import Slices
 
 times = st.lists(st.integers(-40, 40), max_size=25)
 
@@ -165,7 +165,7 @@ def test_keys_are_enough_to_spread_the_work_if_every_partition_has_two(keys, tog
     assert (physical.together, physical.partitions) == (together, partitions)
 
 
-@pytest.mark.parametrize(("keys", "crowded"), [([], 1 - CROWD / 1_000_000), (["k"], 1.0)])
+@pytest.mark.parametrize(("keys", "crowded"), [([], 1 - FAST_HASH_GROUPS / 1_000_000), (["k"], 1.0)])
 def test_updates_are_slow_with_keys_and_beyond_the_quick_hash_table(keys, crowded):
     class Known:
         rate, keys, events = 1000.0, 1, 1_000_000_000

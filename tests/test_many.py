@@ -26,9 +26,9 @@ from factor_windows import (
     sql,
     tumbling,
 )
-from factor_windows.spark.chain import WINDOW_NAMES, finished
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
+from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
 from factor_windows.spark.split_by_query import QUERIES
 
 CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "3"))
@@ -77,7 +77,7 @@ def test_generated_queries_give_together_what_each_gives_alone(spark, seed):
     with plan.run(events) as results:
         assert list(results) == [query.name for query in plan.queries]
         for query in plan.queries:
-            expected, found = finished(query, naive(query, events)), results[query.name]
+            expected, found = apply_post_aggregation(query, naive(query, events)), results[query.name]
             assert columns_of(found) == columns_of(expected)
             assert_equal(query, by_instance(query, found), by_instance(query, expected))
 

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import functions as F
 from sqlglot import parse_one
 
-from factor_windows.expressions import VerbatimSpark, name_of
+from factor_windows.functions.expression import VerbatimSpark, name_of
 
 NAMES = {
     "window.start": "start",

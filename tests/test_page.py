@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
 import factor_windows as fw
-from factor_windows.bench.window_sets import random_windows
+from benchmarks.window_sets import random_windows
 
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from factor_windows import PlanError, Query, hopping, optimize, tumbling
+from factor_windows.algebra.graph import Node
 from factor_windows.explain.document import document
+from factor_windows.explain.operators import OperatorGraph
 from factor_windows.explain.picture import picture
-from factor_windows.graph import Node
-from factor_windows.operators import OperatorGraph
 from factor_windows.plan import Plan
 
 GOLDEN = Path(__file__).parent / "golden"

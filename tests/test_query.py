@@ -3,7 +3,7 @@
 import pytest
 
 from factor_windows import AggregateError, Query, QueryError, hopping, tumbling
-from factor_windows.functions import Kind
+from factor_windows.functions.table import Kind
 
 
 def query(**changes):

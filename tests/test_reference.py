@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from strategies import events, windows
 
 from factor_windows import Query, Window, optimize
-from factor_windows.functions import FUNCTIONS, Kind
-from factor_windows.reference import evaluate, evaluate_plan
+from factor_windows.engines.python import evaluate, evaluate_plan
+from factor_windows.functions.table import FUNCTIONS, Kind
 
 IN_DUCKDB = {
     "min(v)": "min(v)",

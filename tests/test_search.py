@@ -15,21 +15,21 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 from strategies import events, multiples, window_sets, windows
 
+from benchmarks.window_sets import GENERATORS, random_windows
 from factor_windows import OptionError, Query, Window, hopping, optimize, tumbling
-from factor_windows.bench.window_sets import GENERATORS, random_windows
-from factor_windows.cost import PaperCost
-from factor_windows.coverage import covers
+from factor_windows.algebra.coverage import covers
+from factor_windows.algebra.graph import CoverageGraph, can_make
+from factor_windows.algebra.slices import Slices, display_key, slices_of, topological_key
+from factor_windows.cost.model import PaperCost
+from factor_windows.engines.python import evaluate, evaluate_plan
 from factor_windows.explain.candidates import considered
-from factor_windows.functions import Kind
-from factor_windows.graph import CoverageGraph, can_make
-from factor_windows.reference import evaluate, evaluate_plan
+from factor_windows.functions.table import Kind
 from factor_windows.search.benefit import Place
 from factor_windows.search.covering_factor import best_covering_factor
 from factor_windows.search.divisors import divisors
 from factor_windows.search.exact import cheapest_tree
 from factor_windows.search.panes import common_panes, ladders
 from factor_windows.search.partitioning_factor import partitioning_candidates
-from factor_windows.slices import Slices, finer_first, in_order, slices_of
 
 SETS = int(os.environ.get("FACTOR_WINDOWS_SETS", "1"))
 rates = st.sampled_from([1, 2, 10, 100, Fraction(1, 3)])
@@ -311,7 +311,7 @@ def tumbling_nodes(made):
 
 def least_over_all_subsets(made, price, nodes):
     """Try every set of hidden nodes; a slow and obvious optimum."""
-    hidden = sorted(nodes - set(made), key=lambda node: in_order(node))
+    hidden = sorted(nodes - set(made), key=lambda node: display_key(node))
     best = None
     for size in range(len(hidden) + 1):
         for built in combinations(hidden, size):
@@ -325,7 +325,7 @@ def least_over_all_subsets(made, price, nodes):
 
 
 def readable(parent, child):
-    return finer_first(parent) < finer_first(child) and can_make(parent, child, Kind.MERGEABLE)
+    return topological_key(parent) < topological_key(child) and can_make(parent, child, Kind.MERGEABLE)
 
 
 @settings(max_examples=40)

@@ -9,14 +9,23 @@ from strategies import window_sets, windows
 from test_coverage import instances_inside, instances_of_a_period, related
 
 from factor_windows import Window
-from factor_windows.coverage import covers, fewest, fewest_set, partitions, tiles
-from factor_windows.functions import Kind
-from factor_windows.graph import can_make
-from factor_windows.slices import Slices, edges_of, finer_first, is_pieces, pieces_of, serves, slices_of, within
+from factor_windows.algebra.coverage import covers, fewest, fewest_set, partitions, tiles
+from factor_windows.algebra.graph import can_make
+from factor_windows.algebra.slices import (
+    Slices,
+    edges_of,
+    is_partition,
+    pieces_of,
+    refines,
+    slices_of,
+    topological_key,
+    within,
+)
+from factor_windows.functions.table import Kind
 
 progressions = st.tuples(st.integers(1, 8), st.integers(0, 7)).map(lambda pair: (pair[0], pair[1] % pair[0]))
 edges = st.lists(progressions, min_size=1, max_size=4).map(tuple)
-tilings = st.one_of(
+segmentations = st.one_of(
     edges.map(lambda each: Slices(each)).map(lambda each: each if len(each.edges) > 1 else slices_of([each])),
     windows(longest=12, tumbling=True),
 )
@@ -66,7 +75,7 @@ def test_the_lengths_of_the_pieces_are_those_of_a_period(made):
 
 
 @settings(max_examples=400)
-@given(tilings, st.one_of(windows(longest=24), tilings))
+@given(segmentations, st.one_of(windows(longest=24), segmentations))
 def test_pieces_serve_what_they_tile(pieces, other):
     if isinstance(other, Window):
         period = lcm(other.slide, *(step for step, _ in edges_of(pieces)))
@@ -75,7 +84,7 @@ def test_pieces_serve_what_they_tile(pieces, other):
         period = lcm(*(step for step, _ in (*other.edges, *edges_of(pieces))))
         instances = [(a, other.end_of(a)) for a in listed(other.edges, 0, period)]
     points = listed(edges_of(pieces), -30, period + 60)
-    assert serves(pieces, other) == all(a in points and b in points for a, b in instances)
+    assert refines(pieces, other) == all(a in points and b in points for a, b in instances)
 
 
 @settings(max_examples=600)
@@ -119,21 +128,21 @@ def test_what_can_be_made_of_what_can_be_made_of_a_node_can_be_made_of_it(made, 
     for one in nodes:
         for two in nodes:
             if one != two and can_make(one, two, kind):
-                assert finer_first(one) < finer_first(two) or can_make(two, one, kind)
+                assert topological_key(one) < topological_key(two) or can_make(two, one, kind)
                 assert all(can_make(one, three, kind) for three in nodes if can_make(two, three, kind))
 
 
 @given(window_sets(most=4))
 def test_slices_of_windows_serve_all_of_them_and_have_no_edge_too_many(made):
-    tiling = slices_of(made)
-    assert is_pieces(tiling)
-    assert all(serves(tiling, window) for window in made)
+    segmentation = slices_of(made)
+    assert is_partition(segmentation)
+    assert all(refines(segmentation, window) for window in made)
     needed = [edge for window in made for edge in edges_of(window)]
-    assert all(within(edge, needed) for edge in edges_of(tiling))
+    assert all(within(edge, needed) for edge in edges_of(segmentation))
 
 
 @given(related())
 def test_a_partition_of_the_paper_is_one_here(pair):
     if pair[0] != pair[1] and partitions(*pair):
-        assert serves(*pair)
+        assert refines(*pair)
         assert tiles(*pair)

@@ -9,10 +9,11 @@ from comparing import assert_equal, by_instance, columns_of, equal
 from generated import EXACT, FLOATING, HOLISTIC, compiled, events_of, windows_of
 from pyspark.sql import functions as F
 
-from factor_windows import OptionError, Query, QueryError, aggregate, analyze, hopping, levels, optimize, tumbling
-from factor_windows.prices import Prices
-from factor_windows.reference import evaluate
-from factor_windows.spark import batch
+from factor_windows import OptionError, Query, QueryError, aggregate, analyze, hopping, optimize, tumbling
+from factor_windows.cost.prices import Prices
+from factor_windows.engines import spark_batch as batch
+from factor_windows.engines.python import evaluate
+from factor_windows.physical import levels
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
 

@@ -21,8 +21,8 @@ from factor_windows import (
     tumbling,
     use_rocksdb,
 )
-from factor_windows.levels import compile_levels
-from factor_windows.prices import Prices
+from factor_windows.cost.prices import Prices
+from factor_windows.physical.levels import compile_levels
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
 from factor_windows.spark.watermark import EVENT_TIME, WATERMARK

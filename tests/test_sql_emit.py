@@ -9,8 +9,8 @@ import pytest
 from comparing import equal
 
 import factor_windows as fw
-from factor_windows.spark.statement import run, run_naively
-from factor_windows.sql.emit import emit_statement
+from factor_windows.engines.spark_statement import run, run_naively
+from factor_windows.engines.sql import emit_statement
 from factor_windows.sql.parse import read
 from factor_windows.sql.script import planned
 

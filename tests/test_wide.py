@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import factor_windows as fw
-from factor_windows.spark.chain import WINDOW_NAMES
+from factor_windows.spark.result import WINDOW_NAMES
 
 WINDOWS = [fw.tumbling("20m"), fw.tumbling("1 hour", name="it's `hourly`.x"), fw.hopping("1h", "20m")]
 AGGREGATES = ["count(*) AS n", "max(v)", "collect_set(s) AS seen"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import windows
 
 from factor_windows import Window, WindowError, hopping, tumbling
-from factor_windows.window import duration, parse_window, readable
+from factor_windows.algebra.window import duration, parse_window, readable
 
 
 @pytest.mark.parametrize(

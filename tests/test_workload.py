@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from strategies import windows
 
 from factor_windows import OptionError, Query, QueryError, hopping, optimize, parse, tumbling
-from factor_windows.expressions import conjuncts, depends_on
+from factor_windows.functions.expression import conjuncts, depends_on
 from factor_windows.plan import Plan
 from factor_windows.search import SEARCHES
 from factor_windows.workload import merged, named

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from factor_windows import OptionError
-from factor_windows.bench.workloads import constant_pace, devices, factory, late
+from factor_windows.spark.workloads import constant_pace, devices, factory, late
 
 
 def test_a_constant_pace_has_equal_distances(spark):

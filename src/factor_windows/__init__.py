@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from factor_windows.algebra.window import Window, hopping, tumbling
 from factor_windows.errors import (
     AggregateError,
     FactorWindowsError,
@@ -19,7 +20,6 @@ from factor_windows.query import Query
 from factor_windows.search import optimize
 from factor_windows.shared import SharedPlan
 from factor_windows.sql.parse import parse
-from factor_windows.window import Window, hopping, tumbling
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -89,7 +89,7 @@ def analyze(
 
 def sql(spark: SparkSession, text: str, *, dialect: str | None = None, time: str | None = None) -> DataFrame:
     """Run a SQL query over many windows, of Spark, Azure Stream Analytics or Flink, on a Spark session."""
-    from factor_windows.spark.statement import sql as run
+    from factor_windows.engines.spark_statement import sql as run
 
     return run(spark, text, dialect=dialect, time=time)
 
@@ -107,7 +107,7 @@ def split_by_query(batch: DataFrame, *, plan: SharedPlan | None = None) -> dict[
 
 def use_rocksdb(spark: SparkSession) -> None:
     """Keep the state of a session's streams in RocksDB: recommended for many keys or long windows."""
-    from factor_windows.spark.stream import use_rocksdb as use
+    from factor_windows.engines.spark_stream import use_rocksdb as use
 
     use(spark)
 

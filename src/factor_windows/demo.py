@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from factor_windows.bench.workloads import devices
+from factor_windows.algebra.window import tumbling
 from factor_windows.explain.terminal import show
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search import optimize
 from factor_windows.spark.compare import compared
 from factor_windows.spark.naive import naive
-from factor_windows.window import tumbling
+from factor_windows.spark.workloads import devices
 
 EVENTS = 2_000_000
 QUERIES = {

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from factor_windows.algebra.window import hopping, tumbling
 from factor_windows.query import Query
 from factor_windows.search import optimize
-from factor_windows.window import hopping, tumbling
 
 SHOWN = 18
 """How many of the latest results the table has."""

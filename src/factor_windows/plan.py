@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from factor_windows.cost import Cost, CostModel
+from factor_windows.algebra.graph import Node, keys_of
+from factor_windows.algebra.slices import Segmentation, Slices, display_key
+from factor_windows.algebra.window import Window
+from factor_windows.cost.model import Cost, CostModel
 from factor_windows.errors import PlanError
-from factor_windows.functions import Kind
-from factor_windows.graph import Node, keys_of
+from factor_windows.functions.table import Kind
 from factor_windows.query import Query
-from factor_windows.slices import Slices, Tiling, in_order
-from factor_windows.window import Window
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,7 +26,7 @@ Tree = Mapping[Node, Node | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Output:
     """A node whose results are shown: under which names, and which of the query's aggregates they are."""
 
     node: Node
@@ -35,7 +35,7 @@ class Asked:
     """The places of the aggregates in the query."""
 
     @classmethod
-    def of_query(cls, query: Query) -> tuple[Asked, ...]:
+    def of_query(cls, query: Query) -> tuple[Output, ...]:
         """Return a query's windows, each for all its keys and with the aggregates that are asked of it."""
         every = range(len(query.parsed_aggregates))
         asked = query.asked or [every] * len(query.windows)
@@ -61,7 +61,7 @@ class PlanNode:
     cost: Cost
 
     @property
-    def window(self) -> Tiling:
+    def window(self) -> Segmentation:
         """Return the window that the node computes, or, for hidden nodes only, the slices."""
         return self.node.window
 
@@ -100,7 +100,7 @@ class Plan:
     """How good the search's answer is: `optimal`, `heuristic` or `time_limit`."""
     bound: Cost = 0
     """What no plan of those that were looked at can cost less than."""
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[Output, ...] = ()
     """What is shown; by default each of the query's windows, for all its keys and with all its aggregates."""
 
     @classmethod
@@ -113,10 +113,10 @@ class Plan:
         cost_model: CostModel,
         status: str,
         bound: Cost = 0,
-        asked: tuple[Asked, ...] = (),
+        asked: tuple[Output, ...] = (),
     ) -> Plan:
         """Name the nodes of a tree, put them in order and price them."""
-        asked = asked or Asked.of_query(query)
+        asked = asked or Output.of_query(query)
         shown_as = {each.node: each.names for each in asked}
         names = _node_names(tree, shown_as)
         nodes = []
@@ -135,7 +135,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         if not self.asked:
-            object.__setattr__(self, "asked", Asked.of_query(self.query))
+            object.__setattr__(self, "asked", Output.of_query(self.query))
         earlier: dict[str, PlanNode] = {}
         for node in self.nodes:
             if node.name in earlier:
@@ -241,7 +241,7 @@ class Plan:
 
     def sql(self, *, dialect: str = "spark") -> str:
         """Write the plan as SQL that runs without this library, in the dialect of spark, duckdb or flink."""
-        from factor_windows.sql.emit import emit
+        from factor_windows.engines.sql import emit
 
         return emit(self, dialect=dialect)
 
@@ -253,8 +253,9 @@ class Plan:
         For streams, `mode` is the output mode in which the result will be written: append, update or complete. Given
         the `checkpoint` that it will be written with, a plan that does not fit the state there is refused.
         """
-        from factor_windows.spark import batch, stream
-        from factor_windows.spark.trouble import check_events
+        from factor_windows.engines import spark_batch as batch
+        from factor_windows.engines import spark_stream as stream
+        from factor_windows.spark.messages import check_events
 
         check_events(events)
         if events.isStreaming:
@@ -273,7 +274,7 @@ class Plan:
         `stopped` is the streaming query, or the time up to which its windows were closed. A query that was started
         again, and had nothing to do, does not know that time; its `checkpoint` does.
         """
-        from factor_windows.spark.stream import flush
+        from factor_windows.engines.spark_stream import flush
 
         return flush(self, events, stopped, checkpoint=checkpoint)
 
@@ -281,7 +282,9 @@ class Plan:
 def _parents_first(tree: Tree) -> Iterator[Node]:
     """Walk the tree depth first, shorter windows before longer ones."""
     children: dict[Node | None, list[Node]] = {}
-    for node in sorted(tree, key=lambda node: (in_order(node.window), len(node.keys), sorted(node.keys)), reverse=True):
+    for node in sorted(
+        tree, key=lambda node: (display_key(node.window), len(node.keys), sorted(node.keys)), reverse=True
+    ):
         children.setdefault(tree[node], []).append(node)
     waiting = children.get(None, [])
     while waiting:

@@ -8,13 +8,13 @@ from html import escape
 
 from sqlglot import exp
 
-from factor_windows.aggregates import Aggregate, aggregate_inside
+from factor_windows.algebra.window import Window
 from factor_windows.errors import QueryError
-from factor_windows.expressions import Expression, name_of, parse, quoted, same_expression, sql_of
-from factor_windows.formulas import Formulas
-from factor_windows.functions import Kind
-from factor_windows.naming import full_name_of
-from factor_windows.window import Window
+from factor_windows.functions.aggregate import Aggregate, aggregate_inside
+from factor_windows.functions.expression import Expression, name_of, parse, quoted, same_expression, sql_of
+from factor_windows.functions.formulas import Formulas
+from factor_windows.functions.naming import full_name_of
+from factor_windows.functions.table import Kind
 
 WINDOW_COLUMNS = ("window_id", "window_start", "window_end")
 
@@ -23,7 +23,7 @@ WINDOW_COLUMNS = ("window_id", "window_start", "window_end")
 class Query:
     """What the user asks for: every aggregate, of every window, for every combination of keys.
 
-    >>> from factor_windows.window import tumbling
+    >>> from factor_windows.algebra.window import tumbling
     >>> query = Query(time="ts", keys=["device"], windows=[tumbling("20m")], aggregates=["min(t)", "avg(t) AS mean"])
     >>> query.columns
     ('device', 'window_id', 'window_start', 'window_end', 'min(t)', 'mean')
@@ -172,7 +172,7 @@ class Query:
     def names(self) -> dict[Window, tuple[str, ...]]:
         """Map each distinct window to the names under which its results are shown.
 
-        >>> from factor_windows.window import tumbling
+        >>> from factor_windows.algebra.window import tumbling
         >>> twice = [tumbling("60m", name="hourly"), tumbling("1 hour")]
         >>> Query(time="ts", windows=twice, aggregates=["count(*)"]).names
         {Window(range=3600000000, slide=3600000000, offset=0, name='hourly'): ('hourly', '1 hour')}

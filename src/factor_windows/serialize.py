@@ -9,14 +9,14 @@ from fractions import Fraction
 from math import inf
 from typing import Any
 
-from factor_windows.cost import Cost, CostModel, PaperCost, SparkCost
+from factor_windows.algebra.graph import Node
+from factor_windows.algebra.slices import Segmentation, Slices
+from factor_windows.algebra.window import Window
+from factor_windows.cost.model import Cost, CostModel, PaperCost, SparkCost
+from factor_windows.cost.prices import Prices
 from factor_windows.errors import FactorWindowsError, PlanError
-from factor_windows.graph import Node
-from factor_windows.plan import Asked, Plan, Tree
-from factor_windows.prices import Prices
+from factor_windows.plan import Output, Plan, Tree
 from factor_windows.query import Query
-from factor_windows.slices import Slices, Tiling
-from factor_windows.window import Window
 
 FORMAT = 1
 """What a reader must know; it grows when an older one could not read what is written."""
@@ -31,11 +31,11 @@ def to_json(plan: Plan) -> str:
     described = {
         "format": FORMAT,
         "query": {name: _plain(getattr(plan.query, name)) for name in _QUERY}
-        | {"windows": [_tiling(window) for window in plan.query.windows]}
+        | {"windows": [_segmentation(window) for window in plan.query.windows]}
         | {name: _plain(getattr(plan.query, name)) for name in _OPTIONAL if getattr(plan.query, name)},
         "nodes": [
             {
-                "tiling": _tiling(node.window),
+                "tiling": _segmentation(node.window),
                 "keys": sorted(node.node.keys),
                 "parent": None if node.parent is None else places[node.parent],
             }
@@ -43,7 +43,7 @@ def to_json(plan: Plan) -> str:
         ],
         "asked": [
             {
-                "tiling": _tiling(each.node.window),
+                "tiling": _segmentation(each.node.window),
                 "keys": sorted(each.node.keys),
                 "names": list(each.names),
                 "aggregates": list(each.aggregates),
@@ -70,12 +70,12 @@ def from_json(text: str) -> Plan:
             )
         query = found["query"]
         windows = [_read_window(window) for window in query["windows"]]
-        nodes = [Node(_read_tiling(node["tiling"]), frozenset(node["keys"])) for node in found["nodes"]]
+        nodes = [Node(_read_segmentation(node["tiling"]), frozenset(node["keys"])) for node in found["nodes"]]
         above = [node["parent"] for node in found["nodes"]]
         tree: Tree = {node: None if place is None else nodes[place] for node, place in zip(nodes, above, strict=True)}
         asked = tuple(
-            Asked(
-                Node(_read_tiling(each["tiling"]), frozenset(each["keys"])),
+            Output(
+                Node(_read_segmentation(each["tiling"]), frozenset(each["keys"])),
                 tuple(each["names"]),
                 tuple(each["aggregates"]),
             )
@@ -104,13 +104,18 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _tiling(tiling: Tiling) -> dict[str, Any]:
-    if isinstance(tiling, Slices):
-        return {"edges": [list(edge) for edge in tiling.edges]}
-    return {"range": tiling.range, "slide": tiling.slide, "offset": tiling.offset, "name": tiling.name}
+def _segmentation(segmentation: Segmentation) -> dict[str, Any]:
+    if isinstance(segmentation, Slices):
+        return {"edges": [list(edge) for edge in segmentation.edges]}
+    return {
+        "range": segmentation.range,
+        "slide": segmentation.slide,
+        "offset": segmentation.offset,
+        "name": segmentation.name,
+    }
 
 
-def _read_tiling(found: Mapping[str, Any]) -> Tiling:
+def _read_segmentation(found: Mapping[str, Any]) -> Segmentation:
     if "edges" in found:
         return Slices(tuple((int(step), int(offset)) for step, offset in found["edges"]))
     return _read_window(found)
@@ -131,12 +136,17 @@ def _read_number(found: int | float | str | None) -> Cost:
 
 def _model(model: CostModel) -> dict[str, Any]:
     if isinstance(model, PaperCost):
-        numbers = {"unit": model.unit, "rate": _number(model.rate), "period": model.period, "thrifty": model.thrifty}
+        numbers = {
+            "unit": model.unit,
+            "rate": _number(model.rate),
+            "period": model.period,
+            "thrifty": model.sparse_covers,
+        }
         return {"name": model.name, **numbers}
     assert isinstance(model, SparkCost)
     counted = [{"keys": sorted(keys), "number": number} for keys, number in model.combinations.items()]
-    names = ("unit", "rate", "keys", "keyed", "assumed", "thrifty", "overlap_safe", "states")
-    own = {name: getattr(model, name) for name in names}
+    names = ("unit", "rate", "keys", "keyed", "assumed", "overlap_safe", "states")
+    own = {name: getattr(model, name) for name in names} | {"thrifty": model.sparse_covers}
     return {
         "name": model.name,
         **own,
@@ -157,7 +167,7 @@ def _read_model(found: Mapping[str, Any]) -> CostModel:
         keyed=found.get("keyed", False),
         states=found.get("states", 0),
         assumed=found["assumed"],
-        thrifty=found["thrifty"],
+        sparse_covers=found["thrifty"],
         overlap_safe=found.get("overlap_safe", True),
         prices=Prices(**{name: price for name, price in found["prices"].items() if name in known}),
         units=float(_read_number(found["units"])),

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from factor_windows.cost import Cost
-from factor_windows.graph import Node, keys_of
+from factor_windows.algebra.graph import Node, keys_of
+from factor_windows.cost.model import Cost
 from factor_windows.plan import Plan, PlanNode
 from factor_windows.query import Query
 from factor_windows.workload import Member, Workload
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from factor_windows.spark.many import Results
+    from factor_windows.engines.spark_queries import Results
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class SharedPlan:
 
         Given the `events`, it shows what `run` would do with them.
         """
-        from factor_windows.explain.many import changes, explain
+        from factor_windows.explain.several import changes, explain
 
         if since is not None:
             return changes(since, self)
@@ -148,7 +148,7 @@ class SharedPlan:
 
     def sql(self, *, dialect: str = "spark") -> str:
         """Write one statement for each query, with those steps of the plan that it needs; see `Plan.sql`."""
-        from factor_windows.sql.emit import emit_shared
+        from factor_windows.engines.sql import emit_shared
 
         return emit_shared(self, dialect=dialect)
 
@@ -161,8 +161,8 @@ class SharedPlan:
         until `unpersist()` is called on the mapping. A stream gives one DataFrame for all queries, with a `query_id`;
         `factor_windows.split_by_query` tells them apart in each micro-batch.
         """
-        from factor_windows.spark import many
-        from factor_windows.spark.trouble import check_events
+        from factor_windows.engines import spark_queries as many
+        from factor_windows.spark.messages import check_events
 
         check_events(events)
         if events.isStreaming:
@@ -177,7 +177,7 @@ class SharedPlan:
         checkpoint: str | PathLike[str] | None = None,
     ) -> Results:
         """Compute the windows that a stream had not closed when it stopped, from all its events read as a batch."""
-        from factor_windows.spark.many import flush
+        from factor_windows.engines.spark_queries import flush
 
         return flush(self, events, stopped, checkpoint=checkpoint)
 

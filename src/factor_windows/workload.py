@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import takewhile
 
-from factor_windows.aggregates import Aggregate
+from factor_windows.algebra.graph import Node, window_of
+from factor_windows.algebra.window import Window
 from factor_windows.errors import QueryError
-from factor_windows.expressions import Expression, conjuncts, depends_on, implied, quoted
-from factor_windows.functions import Kind
-from factor_windows.graph import Node, window_of
-from factor_windows.guards import either, in_order, only_where
-from factor_windows.plan import Asked
+from factor_windows.functions.aggregate import Aggregate
+from factor_windows.functions.expression import Expression, conjuncts, dependent_keys, depends_on, quoted
+from factor_windows.functions.guards import either, in_order, only_where
+from factor_windows.functions.table import Kind
+from factor_windows.plan import Output
 from factor_windows.query import Query
-from factor_windows.window import Window
 
 FLAG = "__fw_flag_"
 """How the columns begin that say of each event which queries it is for."""
@@ -50,7 +50,7 @@ class Workload:
     members: tuple[Member, ...]
     query: Query
     """The query that has all their windows, keys and aggregates, for events that at least one of them is about."""
-    asked: tuple[Asked, ...]
+    asked: tuple[Output, ...]
     """Each window for each set of keys that somebody asks for, with the aggregates that are asked of it."""
     flags: Mapping[str, str]
     """Columns of events and the conditions that make them: what only some queries are about."""
@@ -86,7 +86,7 @@ def named(queries: Sequence[Query]) -> tuple[Query, ...]:
 def merged(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -> Workload:
     """Make one workload of queries that have names; `derive` lets keys be computed from other keys.
 
-    >>> from factor_windows.window import tumbling
+    >>> from factor_windows.algebra.window import tumbling
     >>> hours, minutes = ([tumbling(length)] for length in ("1 hour", "5 minutes"))
     >>> cold = Query(time="ts", keys=["device"], windows=hours, aggregates=["min(t)"], where="ok AND t < 0", name="a")
     >>> all_ok = Query(time="ts", windows=minutes, aggregates=["count(*)"], where="ok", name="b")
@@ -121,12 +121,12 @@ def merged(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -
     asked: dict[Node, dict[str, None]] = {}
     for query, rest, its_keys in zip(queries, rests, own_keys, strict=True):
         own = frozenset(its_keys)
-        carried = own | implied(keys, by=own) if derive else own
+        carried = own | dependent_keys(keys, by=own) if derive else own
         texts = [each.only(flags[rest]) if rest else each.sql for each in query.parsed_aggregates]
         columns = tuple(value(text) for text in texts)
         present = value(_present(flags[rest], kind)) if rest else ""
         nodes = {window: Node(_nameless(window), carried) for window in query.names}
-        for each in Asked.of_query(query):
+        for each in Output.of_query(query):
             shown = [columns[place] for place in each.aggregates] + ([present] if present else [])
             asked.setdefault(nodes[window_of(each.node)], {}).update(dict.fromkeys(shown))
         labels = {window: label(node) for window, node in nodes.items()}
@@ -142,7 +142,7 @@ def merged(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -
         absent=dict.fromkeys(name for query in queries for name in query.absent),
     )
     places = {name: place for place, name in enumerate(values.values())}
-    wanted = (Asked(node, (label(node),), tuple(places[name] for name in names)) for node, names in asked.items())
+    wanted = (Output(node, (label(node),), tuple(places[name] for name in names)) for node, names in asked.items())
     # A flag is the whole condition of its queries: the part that all have in common may come first for a reason.
     return Workload(tuple(members), query, tuple(wanted), {name: wheres[rest] for rest, name in flags.items()}, guarded)
 
@@ -155,7 +155,7 @@ def can_share(query: Query) -> bool:
 def _guards(queries: Sequence[Query]) -> dict[str, tuple[str, str]]:
     """Name the keys that may fail for events that none of their queries is about, with what computes them safely.
 
-    >>> from factor_windows.window import tumbling
+    >>> from factor_windows.algebra.window import tumbling
     >>> hour = [tumbling("1 hour")]
     >>> numbers = Query(time="ts", keys=["CAST(n AS INT)"], windows=hour, aggregates=["count(*)"], where="kind = 'n'")
     >>> _guards([numbers])

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from factor_windows import Query, levels, optimize
-from factor_windows.spark import batch
-from factor_windows.spark.columns import packing_of
+from factor_windows import Query, optimize
+from factor_windows.engines import spark_batch as batch
+from factor_windows.physical import levels
+from factor_windows.spark.types import packing_of
 from fuzzing.data import COLUMNS, Data, draw_data
 from fuzzing.engines import by_duckdb, by_reference
 from fuzzing.naive import by_hand

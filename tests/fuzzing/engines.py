@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from factor_windows import Query, optimize
-from factor_windows.reference import evaluate
+from factor_windows.engines.python import evaluate
 from fuzzing.data import COLUMNS, Data
 from fuzzing.results import Row
 

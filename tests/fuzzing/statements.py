@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 import factor_windows as fw
-from factor_windows.spark.statement import tables_of
-from factor_windows.sql.emit import emit_statement
+from factor_windows.engines.spark_statement import tables_of
+from factor_windows.engines.sql import emit_statement
 from factor_windows.sql.parse import read
 from fuzzing.data import Data, draw_data, quoted
 from fuzzing.results import Value, collected, differing, is_floating, unlike

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from factor_windows.cost import Cost
+from factor_windows.cost.model import Cost
 from factor_windows.plan import Plan, PlanNode
 
 MOST_NODES = 100

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from factor_windows.functions import Kind
-from factor_windows.graph import CoverageGraph, window_of
+from factor_windows.algebra.graph import CoverageGraph, window_of
+from factor_windows.algebra.window import Window
+from factor_windows.functions.table import Kind
 from factor_windows.plan import Plan
 from factor_windows.search.covering_factor import best_covering_factor, covering_candidates
 from factor_windows.search.factor import places
 from factor_windows.search.partitioning_factor import best_partitioning_factor, partitioning_candidates
-from factor_windows.window import Window
 
 
 @dataclass(frozen=True, slots=True)

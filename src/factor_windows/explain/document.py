@@ -6,12 +6,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from factor_windows.cost import Cost
+from factor_windows.algebra.slices import Segmentation, Slices
+from factor_windows.cost.model import Cost
 from factor_windows.explain.alternatives import alternatives
-from factor_windows.explain.many import alone
+from factor_windows.explain.several import alone
 from factor_windows.plan import Plan
 from factor_windows.shared import SharedPlan
-from factor_windows.slices import Slices, Tiling
 
 
 def document(plan: Plan) -> dict[str, Any]:
@@ -64,12 +64,12 @@ def document_of_many(plan: SharedPlan) -> dict[str, Any]:
     }
 
 
-def _lengths(tiling: Tiling, in_units: Callable[[int], int | float]) -> dict[str, Any]:
+def _lengths(segmentation: Segmentation, in_units: Callable[[int], int | float]) -> dict[str, Any]:
     """Describe a window by its three lengths; slices, which have no such lengths, by their edges."""
-    if isinstance(tiling, Slices):
-        edges = [{"step": in_units(step), "offset": in_units(offset)} for step, offset in tiling.edges]
+    if isinstance(segmentation, Slices):
+        edges = [{"step": in_units(step), "offset": in_units(offset)} for step, offset in segmentation.edges]
         return {"range": None, "slide": None, "offset": None, "edges": edges}
-    return {part: in_units(getattr(tiling, part)) for part in ("range", "slide", "offset")}
+    return {part: in_units(getattr(segmentation, part)) for part in ("range", "slide", "offset")}
 
 
 def plain(value: Cost) -> int | float:

@@ -9,16 +9,16 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from factor_windows.cost import Cost, SparkCost, share
-from factor_windows.coverage import stride
+from factor_windows.algebra.coverage import stride
+from factor_windows.algebra.slices import Segmentation, Slices
+from factor_windows.algebra.window import Window, readable
+from factor_windows.cost.model import Cost, SparkCost, share
 from factor_windows.errors import FactorWindowsError, OptionError
 from factor_windows.explain.alternatives import alternatives, saves
 from factor_windows.explain.picture import picture
 from factor_windows.explain.text import number, rate, rows_saved, signed, summary
 from factor_windows.plan import Plan, PlanNode
 from factor_windows.shared import SharedPlan
-from factor_windows.slices import Slices, Tiling
-from factor_windows.window import Window, readable
 
 DIALECTS = {"spark": "Spark", "duckdb": "DuckDB", "flink": "Flink"}
 SPAN_RANGES = 3
@@ -180,10 +180,15 @@ def _data(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _lengths(tiling: Tiling) -> dict[str, Any]:
-    if isinstance(tiling, Slices):
-        return {"edges": [{"step": step, "offset": offset} for step, offset in tiling.edges]}
-    return {"range": tiling.range, "slide": tiling.slide, "offset": tiling.offset, "stride": stride(tiling)}
+def _lengths(segmentation: Segmentation) -> dict[str, Any]:
+    if isinstance(segmentation, Slices):
+        return {"edges": [{"step": step, "offset": offset} for step, offset in segmentation.edges]}
+    return {
+        "range": segmentation.range,
+        "slide": segmentation.slide,
+        "offset": segmentation.offset,
+        "stride": stride(segmentation),
+    }
 
 
 def facts(plan: Plan, node: PlanNode) -> Iterator[tuple[str, str]]:
@@ -212,7 +217,7 @@ def facts(plan: Plan, node: PlanNode) -> Iterator[tuple[str, str]]:
 def _formula(plan: Plan, node: PlanNode) -> str:
     """Write a node's cost as the product that it is."""
     model = plan.cost_model
-    above: Tiling | None = next((other.window for other in plan.nodes if other.name == node.parent), None)
+    above: Segmentation | None = next((other.window for other in plan.nodes if other.name == node.parent), None)
     factors: list[tuple[Cost, str]] = [(model.recurrence_count(node.window), "instances"), (plan.reads(node), "reads")]
     if model.weight(above) != 1:
         factors.append((model.weight(above), "for each"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
-from factor_windows.cost import share
+from factor_windows.cost.model import share
 from factor_windows.explain.text import number, rate, summary
 from factor_windows.plan import Plan, PlanNode
 

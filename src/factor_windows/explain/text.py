@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from factor_windows.cost import Cost, SparkCost, share
+from factor_windows.algebra.slices import Segmentation, Slices
+from factor_windows.algebra.window import readable
+from factor_windows.cost.model import Cost, SparkCost, share
 from factor_windows.explain.alternatives import alternatives, saves
 from factor_windows.plan import Plan, PlanNode
-from factor_windows.slices import Slices, Tiling
-from factor_windows.window import readable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -147,14 +147,14 @@ def rows_saved(plan: Plan, node: PlanNode) -> Cost | None:
 
 def explain_physical(plan: Plan, events: DataFrame | None = None) -> str:
     """Say how a plan runs on Spark: its levels, how rows come together, and why; for given events, just as it will."""
-    from factor_windows.levels import PARTITIONS, RAW, compile_levels
-    from factor_windows.packs import Packing
+    from factor_windows.algebra.packs import Packing
+    from factor_windows.physical.levels import PARTITIONS, RAW, compile_levels
 
     if events is None:
         physical = compile_levels(plan, packing=Packing.of(plan.query))
         lines = [f"on Spark, with {PARTITIONS} shuffle partitions; explain(events=...) says how it runs on your events"]
     else:
-        from factor_windows.spark.batch import physical_of
+        from factor_windows.engines.spark_batch import physical_of
 
         plan, physical = physical_of(plan, events)
         lines = ["on Spark, for these events"]
@@ -175,13 +175,13 @@ def explain_physical(plan: Plan, events: DataFrame | None = None) -> str:
     return "\n".join(lines)
 
 
-def _open_instances(tiling: Tiling) -> int:
-    return 1 if isinstance(tiling, Slices) else -(-tiling.range // tiling.slide)
+def _open_instances(segmentation: Segmentation) -> int:
+    return 1 if isinstance(segmentation, Slices) else -(-segmentation.range // segmentation.slide)
 
 
 def explain_streaming(plan: Plan) -> str:
     """Say how a plan runs on a stream: its operators, their state, when results come out, what late events do."""
-    from factor_windows.levels import compile_levels
+    from factor_windows.physical.levels import compile_levels
 
     levels = compile_levels(plan, streaming=True).levels
     count = len(levels)

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import overload
 
-from factor_windows.cost import Rate
+from factor_windows.algebra.window import Duration
+from factor_windows.cost.model import Rate
+from factor_windows.cost.prices import Prices
 from factor_windows.errors import OptionError
-from factor_windows.plan import Asked, Plan
-from factor_windows.prices import Prices
+from factor_windows.plan import Output, Plan
 from factor_windows.query import Query
-from factor_windows.search.many import plan_together
-from factor_windows.search.planned import COST_MODELS, SEARCHES, Options, Statistics, planned
+from factor_windows.search.passes import plan_together
+from factor_windows.search.plan_workload import COST_MODELS, SEARCHES, Options, Statistics, plan_workload
 from factor_windows.shared import SharedPlan
-from factor_windows.window import Duration
 
 __all__ = ["COST_MODELS", "SEARCHES", "Statistics", "optimize"]
 
@@ -70,7 +70,7 @@ def optimize(
     `factor-windows calibrate`, are those of your Spark. For several queries, `selectivity` says by their names what
     share of the events their conditions keep.
 
-    >>> from factor_windows.window import tumbling
+    >>> from factor_windows.algebra.window import tumbling
     >>> windows = [tumbling("20m"), tumbling("30m"), tumbling("40m")]
     >>> query = Query(time="ts", windows=windows, aggregates=["min(t)"])
     >>> plan = optimize(query, search="factor", cost="paper", unit="1 minute")
@@ -85,7 +85,7 @@ def optimize(
         rate, unit, keys, events = statistics.rate, "1 second", statistics.keys, statistics.events
     options = Options(search, cost, rate, unit, keys, slices, time_limit, prices, events)
     if isinstance(query, Query):
-        return planned(query, Asked.of_query(query), options)
+        return plan_workload(query, Output.of_query(query), options)
     if not isinstance(query, Sequence) or not query or not all(isinstance(each, Query) for each in query):
         raise OptionError(
             f"{query!r} is not a Query; make one with Query(time=..., windows=..., aggregates=...), "

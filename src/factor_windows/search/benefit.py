@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from factor_windows.cost import Cost, CostModel, PaperCost
-from factor_windows.window import Window
+from factor_windows.algebra.window import Window
+from factor_windows.cost.model import Cost, CostModel, PaperCost
 
 
 @dataclass(frozen=True, slots=True)

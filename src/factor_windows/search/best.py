@@ -6,24 +6,24 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from factor_windows.cost import Cost, CostModel
-from factor_windows.functions import Kind
-from factor_windows.graph import CoverageGraph, Node, window_of
+from factor_windows.algebra.graph import CoverageGraph, Node, window_of
+from factor_windows.algebra.slices import Segmentation, Slices, display_key, slices_of
+from factor_windows.algebra.window import Window
+from factor_windows.cost.model import Cost, CostModel
+from factor_windows.functions.table import Kind
 from factor_windows.plan import Tree
-from factor_windows.search.coverage import cheapest_parent
+from factor_windows.search.cheapest_parents import cheapest_parent
 from factor_windows.search.exact import cheapest_tree, load_solver
 from factor_windows.search.factor import best_factors, cheapest_with, total
 from factor_windows.search.panes import common_panes, ladders, slicings
-from factor_windows.slices import Slices, Tiling, in_order, slices_of
-from factor_windows.window import Window
 
 MOST_WINDOWS = 40
 """Up to how many windows the search is exact."""
 MOST_EDGES = 20_000
 """Up to how many edges the search is exact."""
-SOME = 30
+CANDIDATES_PER_KIND = 30
 """How many hidden nodes of a kind are looked at if there are more windows than that."""
-FEWEST = 6
+FEWEST_CANDIDATES = 6
 """How many of a kind are looked at for each set of keys, if there are many of those too."""
 LEAST_SECONDS = 0.05
 """What the integer program gets at least, when all else took longer than it should."""
@@ -96,10 +96,12 @@ class _Search:
 
     def _hidden(self) -> Iterable[Node]:
         """List hidden nodes that are worth a look, fewer of each kind if there are very many windows."""
-        most = max(FEWEST, SOME // len(self.key_sets)) if self.large else None
+        most = max(FEWEST_CANDIDATES, CANDIDATES_PER_KIND // len(self.key_sets)) if self.large else None
         for keys, windows in self.windows.items():
             hopping = ladders(windows, self.graph.kind)
-            yield from (Node(tiling, keys) for kind in (self.panes[keys], hopping) for tiling in kind[:most])
+            yield from (
+                Node(segmentation, keys) for kind in (self.panes[keys], hopping) for segmentation in kind[:most]
+            )
         yield from list(self.factors)[:most]
 
     def _add(self, nodes: Iterable[Node]) -> None:
@@ -141,7 +143,7 @@ class _Search:
     def _pruned(self, tree: Tree) -> Tree:
         """Take away hidden nodes that are not worth their price, the dearest first, as long as there are any."""
         kept = dict(tree)
-        waiting = sorted(kept.keys() - set(self.required), key=lambda n: (-self._price(kept, n), in_order(n.window)))
+        waiting = sorted(kept.keys() - set(self.required), key=lambda n: (-self._price(kept, n), display_key(n.window)))
         settled = False
         while not settled:
             settled = True
@@ -184,7 +186,7 @@ class _Search:
 
     def _fitted(self, tree: Tree) -> list[Node]:
         """Make slices anew from the edges that their readers need."""
-        readers: dict[Node, list[Tiling]] = {}
+        readers: dict[Node, list[Segmentation]] = {}
         for node, parent in tree.items():
             if parent is not None and isinstance(parent.window, Slices):
                 readers.setdefault(parent, []).append(node.window)
@@ -198,4 +200,4 @@ def _key_sets(nodes: Iterable[Node]) -> tuple[frozenset[str], ...]:
 
 
 def _longest_first(node: Node) -> tuple[int, ...]:
-    return (*(-part for part in in_order(node.window)), len(node.keys))
+    return (*(-part for part in display_key(node.window)), len(node.keys))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from math import gcd
 
-from factor_windows.cost import Cost
+from factor_windows.algebra.window import Window
+from factor_windows.cost.model import Cost
 from factor_windows.search.benefit import Place
 from factor_windows.search.divisors import divisors
-from factor_windows.window import Window
 
 
 def covering_candidates(place: Place, taken: Collection[Window]) -> Iterator[Window]:
@@ -18,7 +18,7 @@ def covering_candidates(place: Place, taken: Collection[Window]) -> Iterator[Win
     of the range (a parabola that opens upwards), so its greatest value is at one of the two ends.
 
     >>> from fractions import Fraction
-    >>> from factor_windows.cost import PaperCost
+    >>> from factor_windows.cost.model import PaperCost
     >>> below = (Window(range=20, slide=10), Window(range=60, slide=20))
     >>> place = Place(None, below, PaperCost(unit=5, rate=Fraction(1), period=60))
     >>> [candidate.label for candidate in covering_candidates(place, taken=below)]

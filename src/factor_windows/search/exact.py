@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from factor_windows.cost import Cost, share
-from factor_windows.graph import Node
+from factor_windows.algebra.graph import Node
+from factor_windows.cost.model import Cost, share
 
 SCALE = 1e4
 """What reading everything from the raw events costs in the program, whose solver wants numbers of a middling size."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from factor_windows.cost import Cost, CostModel
-from factor_windows.functions import Kind
-from factor_windows.graph import CoverageGraph, Node, window_of
+from factor_windows.algebra.graph import CoverageGraph, Node, window_of
+from factor_windows.cost.model import Cost, CostModel
+from factor_windows.functions.table import Kind
 from factor_windows.plan import Tree
 from factor_windows.search.benefit import Place
-from factor_windows.search.coverage import cheapest_parent, cheapest_parents
+from factor_windows.search.cheapest_parents import cheapest_parent, cheapest_parents
 from factor_windows.search.covering_factor import best_covering_factor
 from factor_windows.search.partitioning_factor import best_partitioning_factor
 

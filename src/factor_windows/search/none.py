@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from factor_windows.cost import CostModel
-from factor_windows.graph import CoverageGraph
+from factor_windows.algebra.graph import CoverageGraph
+from factor_windows.cost.model import CostModel
 from factor_windows.plan import Tree
 
 

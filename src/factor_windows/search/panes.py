@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from math import gcd
 
-from factor_windows.functions import Kind
+from factor_windows.algebra.slices import Segmentation, refines, slices_of
+from factor_windows.algebra.window import Window
+from factor_windows.functions.table import Kind
 from factor_windows.search.divisors import divisors
-from factor_windows.slices import Tiling, serves, slices_of
-from factor_windows.window import Window
 
 MOST_TUMBLING = 300
 """How many tumbling windows are looked at; the paper's sets of 20 windows have fewer than a hundred."""
@@ -17,7 +17,7 @@ MOST_RUNGS = 16
 """How many hopping windows are looked at below one that the user asks for, if it is one of few."""
 ALL_RUNGS = 80
 """How many hopping windows are looked at below all that the user asks for, but at least three for each."""
-FEW = 4
+FEW_SLIDES = 4
 """Up to how many windows slices of every subset are looked at."""
 MOST_SLIDES = 100
 """Windows of more slides have no slices together: finding the slice of an event would take too long."""
@@ -28,7 +28,7 @@ MOST_SLICES = 16
 def common_panes(windows: Sequence[Window]) -> tuple[Window, ...]:
     """List the longest tumbling windows that serve each subset of the windows.
 
-    A cheapest tree with tumbling factor windows has no others: one that is shorter than the longest that serves all its
+    A cheapest tree with tumbling factor windows has no others: one that is shorter than the longest that refines its
     readers can be lengthened to that, which costs as much to compute and less to read (docs/theory.md).
 
     >>> [window.range for window in common_panes([Window(range=n, slide=n) for n in (12, 18, 20)])]
@@ -98,7 +98,7 @@ def _powers(base: int, limit: int) -> Iterator[int]:
         power *= base
 
 
-def slicings(windows: Sequence[Window], panes: Iterable[Window]) -> tuple[Tiling, ...]:
+def slicings(windows: Sequence[Window], panes: Iterable[Window]) -> tuple[Segmentation, ...]:
     """List slices of useful subsets.
 
     Of few windows, of every subset. Of more, of all, of all without those of the shortest slides, of those that have a
@@ -106,7 +106,7 @@ def slicings(windows: Sequence[Window], panes: Iterable[Window]) -> tuple[Tiling
     """
     by_slide = sorted(windows, key=lambda window: (window.slide, window.range, window.offset))
     subsets: list[Sequence[Window]] = []
-    if len(by_slide) <= FEW:
+    if len(by_slide) <= FEW_SLIDES:
         for size in range(1, len(by_slide) + 1):
             subsets += combinations(by_slide, size)
     else:
@@ -114,7 +114,7 @@ def slicings(windows: Sequence[Window], panes: Iterable[Window]) -> tuple[Tiling
         subsets += [by_slide[first:] for first in range(0, len(by_slide) - 1, step)]
         for pane in sorted(panes, key=lambda pane: (-pane.range, pane.offset)):
             if len(subsets) < MOST_SLICES:
-                subset = [window for window in by_slide if serves(pane, window)]
+                subset = [window for window in by_slide if refines(pane, window)]
                 subsets += [subset] if len(subset) > 1 else []
         odd = [window for window in by_slide if window.range % window.slide]
         subsets += [[window] for window in odd[:MOST_SLICES]]

@@ -5,12 +5,12 @@ What window slicing such as Scotty's does, as a plan. Paper: section V-F compare
 
 from __future__ import annotations
 
-from factor_windows.cost import CostModel
-from factor_windows.functions import Kind
-from factor_windows.graph import CoverageGraph, Node, window_of
+from factor_windows.algebra.graph import CoverageGraph, Node, window_of
+from factor_windows.algebra.slices import slices_of
+from factor_windows.cost.model import CostModel
+from factor_windows.functions.table import Kind
 from factor_windows.plan import Tree
 from factor_windows.search.none import read_raw
-from factor_windows.slices import slices_of
 
 
 def flat_slices(graph: CoverageGraph, cost: CostModel) -> Tree:

@@ -9,12 +9,12 @@ from datetime import timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from factor_windows.algebra.window import tumbling
 from factor_windows.errors import OptionError, QueryError
-from factor_windows.guards import in_order, only_where
+from factor_windows.functions.guards import in_order, only_where
 from factor_windows.query import Query
-from factor_windows.spark.columns import microseconds, types_of
-from factor_windows.spark.trouble import check_events
-from factor_windows.window import tumbling
+from factor_windows.spark.messages import check_events
+from factor_windows.spark.types import microseconds, types_of
 from factor_windows.workload import named
 
 

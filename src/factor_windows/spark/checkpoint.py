@@ -14,9 +14,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from factor_windows.errors import PlanError, QueryError
-from factor_windows.expressions import conjuncts, parse, sql_of
-from factor_windows.levels import Feed, Level
-from factor_windows.plan import Asked, Plan
+from factor_windows.functions.expression import conjuncts, parse, sql_of
+from factor_windows.physical.levels import Feed, Level
+from factor_windows.plan import Output, Plan
 from factor_windows.query import Query
 from factor_windows.serialize import from_json, to_json
 
@@ -144,7 +144,7 @@ def _differences(note: Note, plan: Plan, mode: str, derived: Mapping[str, str]) 
                 yield f"{_readable(aggregate, derived)} of {label} is new"
 
 
-def _aggregates(asked: Asked, query: Query) -> list[str]:
+def _aggregates(asked: Output, query: Query) -> list[str]:
     return [query.parsed_aggregates[place].sql for place in asked.aggregates]
 
 

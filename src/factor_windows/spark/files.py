@@ -8,8 +8,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from factor_windows.errors import OptionError
-from factor_windows.expressions import quoted
-from factor_windows.spark.trouble import first_sentence
+from factor_windows.functions.expression import quoted
+from factor_windows.spark.messages import first_sentence
 
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 

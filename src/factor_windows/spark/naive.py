@@ -7,7 +7,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from factor_windows.expressions import quoted
+from factor_windows.functions.expression import quoted
 from factor_windows.query import Query
 
 WINDOW = "__fw_window"

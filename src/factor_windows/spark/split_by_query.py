@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from factor_windows.errors import OptionError
-from factor_windows.expressions import quoted
+from factor_windows.functions.expression import quoted
 from factor_windows.query import WINDOW_COLUMNS, Query
 from factor_windows.shared import SharedPlan
-from factor_windows.spark.chain import WINDOW_NAMES, finished
+from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
 
 QUERIES = "factor_windows.queries"
 """Where a stream of several queries notes, on the column of each, the fingerprint of them all."""
@@ -64,4 +64,6 @@ def _known(batch: DataFrame) -> Iterable[Query]:
 
 def _own(query: Query, batch: DataFrame) -> DataFrame:
     own = batch.where(F.col("query_id") == query.name).select(F.col(f"{quoted(query.name)}.*"))
-    return finished(query, own.withMetadata(WINDOW_ID, {WINDOW_NAMES: list(dict.fromkeys(query.window_names))}))
+    return apply_post_aggregation(
+        query, own.withMetadata(WINDOW_ID, {WINDOW_NAMES: list(dict.fromkeys(query.window_names))})
+    )

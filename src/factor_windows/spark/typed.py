@@ -26,11 +26,11 @@ from pyspark.sql.types import (
 )
 from sqlglot import exp, parse_one
 
-from factor_windows.aggregates import Aggregate
-from factor_windows.expressions import VerbatimSpark, sql_of
-from factor_windows.functions import Kind, State
-from factor_windows.partials import ENDS_X, ENDS_Y, HALVES, JOINED_HALVES, added, guarded, sum_and_count
-from factor_windows.states import IDENTITY
+from factor_windows.functions.aggregate import Aggregate
+from factor_windows.functions.columns import IDENTITY
+from factor_windows.functions.expression import VerbatimSpark, sql_of
+from factor_windows.functions.state import ENDS_X, ENDS_Y, HALVES, JOINED_HALVES, added, guarded, sum_and_count
+from factor_windows.functions.table import Kind, State
 
 _KLL: dict[type[DataType], str] = {
     ByteType: "bigint",

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampNTZType
 
 from factor_windows.errors import OptionError, QueryError
-from factor_windows.expressions import quoted
+from factor_windows.functions.expression import quoted
 from factor_windows.query import WINDOW_COLUMNS
-from factor_windows.spark.chain import WINDOW_NAMES
+from factor_windows.spark.result import WINDOW_NAMES
 
 _STRANGERS = (
     "fw.wide: some rows are of windows that the result does not name, as in a union of different results; "

@@ -8,20 +8,20 @@ from functools import cache
 
 from sqlglot import exp, parse_one
 
-from factor_windows.aggregates import Aggregate, aggregate_inside
+from factor_windows.algebra.window import Window
 from factor_windows.errors import FactorWindowsError
-from factor_windows.expressions import VerbatimSpark, name_fields, sql_of
-from factor_windows.functions import Kind
+from factor_windows.functions.aggregate import Aggregate, aggregate_inside
+from factor_windows.functions.expression import VerbatimSpark, name_fields, sql_of
+from factor_windows.functions.table import Kind
 from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.sql.dialects import TIMESTAMP_BY
 from factor_windows.sql.grouping import for_each_set
+from factor_windows.sql.located_error import located_error
 from factor_windows.sql.names import Among, Tables, column_of, detached, field_of, parts_of, unaliased
 from factor_windows.sql.resolve import ASSUMED, is_call, leaves, shown_name, table_call
 from factor_windows.sql.source import source_of
-from factor_windows.sql.trouble import trouble
 from factor_windows.sql.window_columns import call_texts, window_column
 from factor_windows.sql.windows import UNITS, WINDOW_CALLS, call_name, grouped_windows, table_window, time_of
-from factor_windows.window import Window
 
 _AZURE_FUNCTIONS = {"stdev": "stddev_samp", "stdevp": "stddev_pop", "var": "var_samp", "varp": "var_pop"}
 _SPARK_UNITS = {"dd": "day", "d": "day", "hh": "hour", "mi": "minute", "n": "minute", "ss": "second", "s": "second"}
@@ -80,11 +80,13 @@ def read_branches(select: exp.Select, *, dialect: str, time: str | None, tables:
     """Take a SELECT apart; one with GROUPING SETS, ROLLUP or CUBE is a branch for each set of keys."""
     for part, name in _NOT_INSIDE.items():
         if select.args.get(part):
-            raise trouble(select, f"{name} inside a window aggregate is not supported; write it around the query")
+            raise located_error(select, f"{name} inside a window aggregate is not supported; write it around the query")
     whole = detached(select)
     for nested in whole.find_all(exp.Select):
         if nested is not whole and windows_in(nested):
-            raise trouble(nested, "windows over the result of other windows are not supported; run them in two steps")
+            raise located_error(
+                nested, "windows over the result of other windows are not supported; run them in two steps"
+            )
     return [_Reader(each, dialect, time, tables).branch() for each in for_each_set(whole, tables)]
 
 
@@ -105,7 +107,7 @@ class _Reader:
         for item in keys:
             inner = aggregate_inside(item)
             if inner:
-                raise trouble(item, f"GROUP BY has the aggregate {inner}; group by columns")
+                raise located_error(item, f"GROUP BY has the aggregate {inner}; group by columns")
         self._check_projection()
         where = self._of_events(select.args["where"].this, time) if select.args.get("where") else None
         having = select.args["having"].this if select.args.get("having") else None
@@ -142,7 +144,7 @@ class _Reader:
         for part in ("grouping_sets", "cube", "rollup", "all", "totals"):
             if group and group.args.get(part):
                 name = part.replace("_", " ").upper()
-                raise trouble(
+                raise located_error(
                     group, f"{name} is not supported in this form; list the keys, or write such as ROLLUP(a, b)"
                 )
         items = list(group.expressions) if group else []
@@ -151,12 +153,14 @@ class _Reader:
             return self._of_table(table, [item.unnest() for item in items])
         calls = [item for item in items if isinstance(item, exp.Anonymous) and call_name(item) in WINDOW_CALLS]
         if not calls:
-            raise trouble(group or self.select, "a set of keys has no window; every one of GROUPING SETS needs it")
+            raise located_error(
+                group or self.select, "a set of keys has no window; every one of GROUPING SETS needs it"
+            )
         if len(calls) > 1:
-            raise trouble(calls[1], "GROUP BY has two windows; write one SELECT for each, or WINDOWS(...)")
+            raise located_error(calls[1], "GROUP BY has two windows; write one SELECT for each, or WINDOWS(...)")
         windows = list(grouped_windows(calls[0]))
         if not windows:
-            raise trouble(calls[0], "WINDOWS() has no window; write it such as WINDOWS('20 minutes', '1 hour')")
+            raise located_error(calls[0], "WINDOWS() has no window; write it such as WINDOWS('20 minutes', '1 hour')")
         self.calls = call_texts(calls[0])
         return [item.unnest() for item in items if item not in calls], self._time(calls[0]), windows
 
@@ -166,12 +170,12 @@ class _Reader:
         relation, time, window = table_window(call)
         joins = select.args.get("joins")
         if joins:
-            raise trouble(
+            raise located_error(
                 joins[0], "a join with TUMBLE or HOP is not supported; join before it in a view, or afterwards"
             )
         ends = [key for key in keys if isinstance(key, exp.Column) and key.name.lower().startswith("window_")]
         if {key.name.lower() for key in ends} - {"window_time"} != {WINDOW_START, WINDOW_END}:
-            raise trouble(
+            raise located_error(
                 select.args.get("group") or select,
                 "GROUP BY must have both window_start and window_end for TUMBLE and HOP",
             )
@@ -190,7 +194,7 @@ class _Reader:
             if text in ("system.timestamp()", "system.timestamp"):
                 return time.copy()
             if window_column(node, self.calls) is not None:
-                raise trouble(node, "the window is not known in WHERE; write the condition in HAVING")
+                raise located_error(node, "the window is not known in WHERE; write the condition in HAVING")
             return node
 
         changed = where.transform(change)
@@ -203,13 +207,13 @@ class _Reader:
             return named
         tables = [table.meta[TIMESTAMP_BY] for table in self.select.find_all(exp.Table) if TIMESTAMP_BY in table.meta]
         if len({sql_of(time) for time in tables}) > 1:
-            raise trouble(call, "the tables have different TIMESTAMP BY; windows need one time column")
+            raise located_error(call, "the tables have different TIMESTAMP BY; windows need one time column")
         if tables:
             first: exp.Expr = tables[0]
             return first
         if self.given_time:
             return exp.column(self.given_time, quoted=True)
-        raise trouble(
+        raise located_error(
             call,
             "there is no time column; write TIMESTAMP BY ts after the table, "
             "or WINDOWS(ts, '20 minutes', ...), or give time='ts'",
@@ -220,7 +224,7 @@ class _Reader:
             if column.find(exp.Star) and not any(
                 star.parent and call_name(star.parent) for star in column.find_all(exp.Star)
             ):
-                raise trouble(column, "SELECT * does not fit a window aggregate; list the columns")
+                raise located_error(column, "SELECT * does not fit a window aggregate; list the columns")
 
     def _rewritten(self, tree: exp.Expr, keys: list[exp.Expr]) -> exp.Expr:
         """Put columns of the computed result in place of keys and of the window's own; aggregates stay as they are."""
@@ -259,7 +263,7 @@ class _Reader:
             place = among.find(column_of(parts[:size]))
             if place is not None:
                 return field_of(exp.column(names[place], quoted=True), parts[size:])
-        raise trouble(
+        raise located_error(
             column if "line" in column.this.meta else self._first(column.name),
             f"column {column.name!r} is neither grouped nor aggregated; add it to GROUP BY, or aggregate it",
         )
@@ -296,7 +300,7 @@ def _read(call: exp.Expr) -> Aggregate:
     try:
         return Aggregate.read(sql_of(call))
     except FactorWindowsError as mistake:
-        raise trouble(call, str(mistake)) from None
+        raise located_error(call, str(mistake)) from None
 
 
 @cache

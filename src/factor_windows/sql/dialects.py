@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from factor_windows.expressions import VerbatimSpark
+from factor_windows.functions.expression import VerbatimSpark
 
 TIMESTAMP_BY = "timestamp_by"
 """Where a table keeps the expression of its TIMESTAMP BY."""

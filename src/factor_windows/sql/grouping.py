@@ -7,10 +7,10 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
-from factor_windows.expressions import name_of
+from factor_windows.functions.expression import name_of
+from factor_windows.sql.located_error import located_error
 from factor_windows.sql.names import Tables, unaliased
 from factor_windows.sql.resolve import SEVERAL_SETS, is_call
-from factor_windows.sql.trouble import trouble
 from factor_windows.sql.windows import WINDOW_CALLS, call_name
 
 MOST_SETS = 256
@@ -25,13 +25,13 @@ def for_each_set(select: exp.Select, tables: Tables) -> list[exp.Select]:
         return [select]
     for part in ("grouping_sets", "rollup", "cube"):
         if group.args.get(part):
-            raise trouble(group, "write GROUPING SETS, ROLLUP and CUBE with all their keys, such as ROLLUP(a, b)")
+            raise located_error(group, "write GROUPING SETS, ROLLUP and CUBE with all their keys, such as ROLLUP(a, b)")
     chosen = [list(_sets(element)) for element in group.expressions]
     size = 1
     for sets in chosen:
         size *= len(sets)
     if size > MOST_SETS:
-        raise trouble(group, f"GROUP BY has {size} sets of keys; at most {MOST_SETS} are written out")
+        raise located_error(group, f"GROUP BY has {size} sets of keys; at most {MOST_SETS} are written out")
     together = [_once((item for items in parts for item in items), tables) for parts in product(*chosen)]
     every = _once((item for items in together for item in items), tables)
     return [_OneSet(items, every, tables).written(select) for items in together]
@@ -49,7 +49,9 @@ def _sets(element: exp.Expr) -> Iterator[Items]:
     elif isinstance(element, exp.Cube):
         parts = [_items(each) for each in element.expressions]
         if 2 ** len(parts) > MOST_SETS:
-            raise trouble(element, f"CUBE has {2 ** len(parts)} sets of keys; at most {MOST_SETS} are written out")
+            raise located_error(
+                element, f"CUBE has {2 ** len(parts)} sets of keys; at most {MOST_SETS} are written out"
+            )
         for size in range(len(parts), -1, -1):
             for some in combinations(parts, size):
                 yield tuple(item for part in some for item in part)
@@ -130,6 +132,6 @@ class _Left(exp.Paren):
 def _typed_null(key: exp.Expr) -> exp.Expr:
     """Return null of a key's own type, which functions around it may go by: the greatest of no values."""
     if call_name(key) in WINDOW_CALLS:
-        raise trouble(key, "a set of keys has no window; every one of GROUPING SETS needs it")
+        raise located_error(key, "a set of keys has no window; every one of GROUPING SETS needs it")
     call = exp.Anonymous(this="max", expressions=[key.copy()])
     return exp.Filter(this=call, expression=exp.Where(this=exp.false()))

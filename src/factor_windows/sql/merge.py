@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from factor_windows.aggregates import filtered
-from factor_windows.expressions import quoted, sql_of
+from factor_windows.algebra.window import Window
+from factor_windows.functions.aggregate import filtered
+from factor_windows.functions.expression import quoted, sql_of
 from factor_windows.query import WINDOW_COLUMNS, Query
 from factor_windows.sql.branch import Branch, Held, key_names
-from factor_windows.window import Window
 
 WINDOW_ID = WINDOW_COLUMNS[0]
 

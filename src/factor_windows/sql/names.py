@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from factor_windows.expressions import sql_of
+from factor_windows.functions.expression import sql_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from factor_windows.errors import QueryError, SqlError
-from factor_windows.expressions import sql_of
+from factor_windows.functions.expression import sql_of
 from factor_windows.query import Query
 from factor_windows.sql.branch import Branch, read_branches, windows_in
+from factor_windows.sql.located_error import located_error
 from factor_windows.sql.merge import merged
 from factor_windows.sql.names import Tables
 from factor_windows.sql.resolve import ASSUMED, resolve
 from factor_windows.sql.split import does_more, orders_by_shown, split
 from factor_windows.sql.statement import Statement, braced
-from factor_windows.sql.trouble import trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class Reading:
         into, command, tree = _command(tree, self.mark)
         for target in list(tree.find_all(exp.Into)):
             if into and into != sql_of(target.this):
-                raise trouble(target, "several INTO in one statement; a statement has one result")
+                raise located_error(target, "several INTO in one statement; a statement has one result")
             into = sql_of(target.this)
             target.pop()
         tree, assumed = self._resolved(tree, "" if command else self.text)
         tops = list(_tops(tree))
         if not tops:
-            raise trouble(
+            raise located_error(
                 tree,
                 "there is no window to aggregate over; GROUP BY needs one, such as window(ts, '20 minutes'), "
                 "TumblingWindow(minute, 20), or FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '20' MINUTES))",
@@ -89,7 +89,7 @@ class Reading:
             for branch in read_branches(select, dialect=self.dialect, time=self.time, tables=self.tables)
         ]
         if len({len(branch.columns) for branch in branches}) > 1:
-            raise trouble(top, "the SELECTs joined by UNION have different numbers of columns")
+            raise located_error(top, "the SELECTs joined by UNION have different numbers of columns")
         groups: dict[tuple[object, ...], list[Branch]] = {}
         for branch in branches:
             groups.setdefault(branch.shares, []).append(branch)
@@ -105,7 +105,7 @@ class Reading:
         if isinstance(top, exp.Union) and self.dialect != "azure":
             distinct = [inner for inner in top.find_all(exp.Union) if inner.args.get("distinct")]
             if distinct and top not in distinct:
-                raise trouble(
+                raise located_error(
                     distinct[0], "UNION inside UNION ALL cannot be shared; write UNION ALL, or UNION outermost"
                 )
             if distinct:
@@ -134,12 +134,12 @@ class Reading:
 
     def _check_modifiers(self, tree: exp.Expr, top: exp.Expr, modifiers: dict[str, exp.Expr]) -> None:
         if top is not tree:
-            raise trouble(
+            raise located_error(
                 next(iter(modifiers.values())),
                 "ORDER BY or LIMIT inside a part of the query cannot be kept; write it at the end of the whole",
             )
         if not orders_by_shown(top, next(_selects(top)), self.tables):
-            raise trouble(
+            raise located_error(
                 modifiers["order"], "ORDER BY of a UNION takes columns of its result; name one with AS and use that"
             )
 
@@ -158,15 +158,17 @@ def _command(tree: exp.Expr, mark: str) -> tuple[str, str, exp.Expr]:
     """Take what is done with a query's result off it: the name it goes to, the command, and the query."""
     if not isinstance(tree, exp.Insert | exp.Create):
         if not isinstance(tree, exp.Query):
-            raise trouble(tree, f"{tree.key.upper()} is not supported; write a SELECT")
+            raise located_error(tree, f"{tree.key.upper()} is not supported; write a SELECT")
         return "", "", tree
     query = tree.expression
     kinds = ("VIEW", "TABLE")
     if not isinstance(query, exp.Query) or (isinstance(tree, exp.Create) and tree.args["kind"] not in kinds):
-        raise trouble(tree, f"this {tree.key.upper()} is not supported; write it around a SELECT with windows")
+        raise located_error(tree, f"this {tree.key.upper()} is not supported; write it around a SELECT with windows")
     target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
     if not isinstance(target, exp.Table):
-        raise trouble(tree, f"this {tree.key.upper()} is not supported; write it such as INSERT INTO name SELECT ...")
+        raise located_error(
+            tree, f"this {tree.key.upper()} is not supported; write it such as INSERT INTO name SELECT ..."
+        )
     with_ = tree.args.get("with_")
     if with_ is not None:
         own = query.args.get("with_")
@@ -191,13 +193,15 @@ def _is_further(select: exp.Expr) -> bool:
 def _check_inside(top: exp.Expr) -> None:
     """Refuse what would be lost when the parts of a union become one query."""
     if top.find_ancestor(exp.Where, exp.Having):
-        raise trouble(top, "a window aggregate inside a condition is not supported; write it as a step of WITH")
+        raise located_error(top, "a window aggregate inside a condition is not supported; write it as a step of WITH")
     for inner in top.find_all(exp.Union, exp.Subquery):
         if inner.args.get("by_name"):
-            raise trouble(inner, "UNION BY NAME is not supported; list the columns in the same order")
+            raise located_error(inner, "UNION BY NAME is not supported; list the columns in the same order")
         part = isinstance(inner, exp.Union) or _all_windowed(inner)
         if inner is not top and part and any(inner.args.get(name) for name in ("order", "limit", "offset")):
-            raise trouble(inner, "ORDER BY or LIMIT inside a part of the query cannot be kept; write it at the end")
+            raise located_error(
+                inner, "ORDER BY or LIMIT inside a part of the query cannot be kept; write it at the end"
+            )
 
 
 def _checked(branches: list[Branch], top: exp.Expr) -> Query:
@@ -206,7 +210,7 @@ def _checked(branches: list[Branch], top: exp.Expr) -> Query:
     except SqlError:
         raise
     except QueryError as mistake:
-        raise trouble(top, str(mistake)) from None
+        raise located_error(top, str(mistake)) from None
 
 
 def _tops(tree: exp.Expr) -> Iterator[exp.Expr]:

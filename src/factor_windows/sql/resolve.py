@@ -11,10 +11,11 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from factor_windows.aggregates import aggregate_inside
-from factor_windows.expressions import name_of, sql_of
-from factor_windows.functions import FUNCTIONS
+from factor_windows.functions.aggregate import aggregate_inside
+from factor_windows.functions.expression import name_of, sql_of
+from factor_windows.functions.table import FUNCTIONS
 from factor_windows.sql.dialects import TIMESTAMP_BY
+from factor_windows.sql.located_error import located_error
 from factor_windows.sql.names import (
     Among,
     Tables,
@@ -25,7 +26,6 @@ from factor_windows.sql.names import (
     unaliased,
     unqualified,
 )
-from factor_windows.sql.trouble import trouble
 from factor_windows.sql.windows import TABLE_CALLS, WINDOW_CALLS, call_name
 
 SEVERAL_SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
@@ -274,7 +274,9 @@ def _ordinal(item: exp.Expr, shown: list[exp.Expr]) -> exp.Expr | None:
     if not isinstance(item, exp.Literal) or not item.is_int:
         return None
     if not 1 <= int(item.this) <= len(shown):
-        raise trouble(item, f"GROUP BY {item.this} is no place in the SELECT list, which has {len(shown)} columns")
+        raise located_error(
+            item, f"GROUP BY {item.this} is no place in the SELECT list, which has {len(shown)} columns"
+        )
     return unaliased(shown[int(item.this) - 1])
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from factor_windows.expressions import sql_of
+from factor_windows.functions.expression import sql_of
+from factor_windows.sql.located_error import located_error
 from factor_windows.sql.names import Tables
-from factor_windows.sql.trouble import trouble
 
 _FROM_PARTS = ("with_", "from_", "joins", "laterals", "where")
 
@@ -39,7 +39,7 @@ def source_of(
     """Find the source of a SELECT, in which `trees` are computed; what `is_window` is no column of it."""
     from_ = select.args.get("from_")
     if from_ is None:
-        raise trouble(select, "there is no FROM; name the table that the events come from")
+        raise located_error(select, "there is no FROM; name the table that the events come from")
     table = from_.this
     known = {cte.alias.lower() for cte in (select.args.get("with_") or exp.With()).expressions}
     alone = not select.args.get("joins") and not select.args.get("laterals")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from factor_windows.expressions import name_fields, sql_of
+from factor_windows.functions.expression import name_fields, sql_of
+from factor_windows.sql.located_error import located_error
 from factor_windows.sql.names import (
     Among,
     Tables,
@@ -19,7 +20,6 @@ from factor_windows.sql.names import (
     unqualified,
 )
 from factor_windows.sql.resolve import is_call, leaves, table_call
-from factor_windows.sql.trouble import trouble
 from factor_windows.sql.window_columns import call_texts, window_column
 from factor_windows.sql.windows import WINDOW_CALLS, call_name
 
@@ -152,7 +152,9 @@ class _Cut:
             key = column_of(parts[:size])
             if self.keys.find(key) is not None:
                 return field_of(self._held(key), parts[size:])
-        raise trouble(node, f"column {column.name!r} is neither grouped nor aggregated; group by it, or aggregate it")
+        raise located_error(
+            node, f"column {column.name!r} is neither grouped nor aggregated; group by it, or aggregate it"
+        )
 
     def _held(self, node: exp.Expr) -> exp.Column:
         name, _ = self.held.setdefault(self.tables.form(node), (f"{self.prefix}{len(self.held)}", node.copy()))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from factor_windows.expressions import sql_of
+from factor_windows.functions.expression import sql_of
 from factor_windows.query import WINDOW_COLUMNS
 
 WINDOW_ID, WINDOW_START, WINDOW_END = WINDOW_COLUMNS

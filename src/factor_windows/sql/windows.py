@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from factor_windows.algebra.window import MICROSECONDS, Window, duration
 from factor_windows.errors import WindowError
-from factor_windows.expressions import sql_of
-from factor_windows.sql.trouble import trouble
-from factor_windows.window import MICROSECONDS, Window, duration
+from factor_windows.functions.expression import sql_of
+from factor_windows.sql.located_error import located_error
 
 _AZURE_UNITS = {
     "day": ("day", "days", "dd", "d"),
@@ -36,7 +36,7 @@ def grouped_windows(call: exp.Anonymous) -> Iterator[Window]:
     """Read the windows that an item of GROUP BY stands for."""
     name, arguments = call_name(call), call.expressions
     if name in _UNSUPPORTED:
-        raise trouble(call, f"{call.name} is not supported; {SUPPORTED}")
+        raise located_error(call, f"{call.name} is not supported; {SUPPORTED}")
     try:
         if name == "window":
             yield _spark_window(call, arguments)
@@ -48,7 +48,7 @@ def grouped_windows(call: exp.Anonymous) -> Iterator[Window]:
         else:
             yield _azure_window(call)
     except WindowError as mistake:
-        raise trouble(call, str(mistake)) from None
+        raise located_error(call, str(mistake)) from None
 
 
 def time_of(call: exp.Anonymous) -> exp.Expr | None:
@@ -65,7 +65,7 @@ def table_window(call: exp.Anonymous) -> tuple[exp.Table, exp.Expr, Window]:
     """Read Flink's TUMBLE(TABLE t, DESCRIPTOR(ts), size) and HOP(TABLE t, DESCRIPTOR(ts), slide, size)."""
     name = call_name(call)
     if name in _UNSUPPORTED:
-        raise trouble(call, f"{call.name} is not supported; {SUPPORTED}")
+        raise located_error(call, f"{call.name} is not supported; {SUPPORTED}")
     lengths = _FLINK_LENGTHS[name]
     arguments = _in_order(call, ("data", "timecol", *lengths, "offset"))
     if (
@@ -75,11 +75,11 @@ def table_window(call: exp.Anonymous) -> tuple[exp.Table, exp.Expr, Window]:
         or len(arguments[1].expressions) != 1
     ):
         form = ", ".join(lengths)
-        raise trouble(call, f"{call.name} is written {call.name}(TABLE t, DESCRIPTOR(ts), {form}[, offset])")
+        raise located_error(call, f"{call.name} is written {call.name}(TABLE t, DESCRIPTOR(ts), {form}[, offset])")
     try:
         return arguments[0], arguments[1].expressions[0], _flink_window(call, arguments[2:])
     except WindowError as mistake:
-        raise trouble(call, str(mistake)) from None
+        raise located_error(call, str(mistake)) from None
 
 
 def _in_order(call: exp.Anonymous, names: tuple[str, ...]) -> list[exp.Expr]:
@@ -90,14 +90,14 @@ def _in_order(call: exp.Anonymous, names: tuple[str, ...]) -> list[exp.Expr]:
     named = {each.this.name.lower(): each.expression for each in given}
     if len(given) < len(call.expressions) or len(named) < len(given) or not named.keys() <= set(names):
         allowed = ", ".join(name.upper() for name in names)
-        raise trouble(call, f"{call.name} takes all its arguments by name or none, each once: {allowed}")
+        raise located_error(call, f"{call.name} takes all its arguments by name or none, each once: {allowed}")
     return [named[name] for name in names if name in named]
 
 
 def _flink_window(call: exp.Anonymous, arguments: list[exp.Expr]) -> Window:
     lengths = _FLINK_LENGTHS[call_name(call)]
     if len(arguments) not in (len(lengths), len(lengths) + 1):
-        raise trouble(call, f"{call.name} is written {call.name}(ts, {', '.join(lengths)}[, offset])")
+        raise located_error(call, f"{call.name} is written {call.name}(ts, {', '.join(lengths)}[, offset])")
     read = [_interval(argument) for argument in arguments]
     return Window(
         range=read[len(lengths) - 1], slide=read[0], offset=read[len(lengths)] if len(read) > len(lengths) else 0
@@ -110,7 +110,7 @@ def _is_time(argument: exp.Expr) -> bool:
 
 def _spark_window(call: exp.Anonymous, arguments: list[exp.Expr]) -> Window:
     if not 2 <= len(arguments) <= 4:
-        raise trouble(call, "window() is written window(ts, '20 minutes'[, slide[, start]])")
+        raise located_error(call, "window() is written window(ts, '20 minutes'[, slide[, start]])")
     lengths = [_spelled(argument) for argument in arguments[1:]]
     size = lengths[0]
     return Window(
@@ -132,12 +132,12 @@ def _one_of_several(argument: exp.Expr) -> Iterator[Window]:
         return
     if call_name(argument) == "window":
         if len(argument.expressions) != 2 or not argument.expressions[0].is_string:
-            raise trouble(argument, "Window is written Window('id', TumblingWindow(minute, 20))")
+            raise located_error(argument, "Window is written Window('id', TumblingWindow(minute, 20))")
         name, argument = argument.expressions[0].this, argument.expressions[1]
     if not isinstance(argument, exp.Anonymous) or call_name(argument) not in WINDOW_CALLS:
-        raise trouble(argument, f"{sql_of(argument)} is not a window; {SUPPORTED}")
+        raise located_error(argument, f"{sql_of(argument)} is not a window; {SUPPORTED}")
     if call_name(argument) in _UNSUPPORTED:
-        raise trouble(argument, f"{argument.name} is not supported; {SUPPORTED}")
+        raise located_error(argument, f"{argument.name} is not supported; {SUPPORTED}")
     plain = _azure_window(argument)
     yield Window(plain.range, plain.slide, plain.offset, name)
 
@@ -150,7 +150,7 @@ def _window_of_text(argument: exp.Literal, name: str) -> Window:
         if word.upper() in ("SLIDE", "OFFSET"):
             part = word.upper()
             if part in parts:
-                raise trouble(argument, f"the window {argument.this!r} has {part} twice")
+                raise located_error(argument, f"the window {argument.this!r} has {part} twice")
             parts[part] = []
         else:
             parts[part].append(word)
@@ -173,26 +173,28 @@ def _azure_window(call: exp.Anonymous) -> Window:
     else:
         for argument, name in zip(arguments, wanted, strict=False):
             if call_name(argument) != name:
-                raise trouble(
+                raise located_error(
                     argument, f"{sql_of(argument)} stands where {name.capitalize()}(unit, number) is expected"
                 )
         numbers = [_azure_length(argument) for argument in arguments]
     if len(numbers) != len(wanted):
         form = "unit, size, hop" if hops else "unit, size"
-        raise trouble(call, f"{call.name} is written {call.name}({form}[, offset]) or with Duration(...) and Hop(...)")
+        raise located_error(
+            call, f"{call.name} is written {call.name}({form}[, offset]) or with Duration(...) and Hop(...)"
+        )
     return Window(range=numbers[0], slide=numbers[-1], offset=offset)
 
 
 def _azure_length(call: exp.Expr) -> int:
     if not isinstance(call, exp.Anonymous) or len(call.expressions) != 2:
-        raise trouble(call, f"{sql_of(call)} is not a length; write it such as Duration(minute, 20)")
+        raise located_error(call, f"{sql_of(call)} is not a length; write it such as Duration(minute, 20)")
     unit, number = call.expressions
     return _unit(unit) * _whole(number)
 
 
 def _unit(node: exp.Expr) -> int:
     if node.name.lower() not in UNITS:
-        raise trouble(node, f"{sql_of(node)} is not a unit of time; allowed are {', '.join(_AZURE_UNITS)}")
+        raise located_error(node, f"{sql_of(node)} is not a unit of time; allowed are {', '.join(_AZURE_UNITS)}")
     return UNITS[node.name.lower()]
 
 
@@ -200,7 +202,7 @@ def _whole(node: exp.Expr) -> int:
     if isinstance(node, exp.Neg):
         return -_whole(node.this)
     if not isinstance(node, exp.Literal) or not node.is_int:
-        raise trouble(node, f"{sql_of(node)} is not a whole number")
+        raise located_error(node, f"{sql_of(node)} is not a whole number")
     return int(node.this)
 
 
@@ -209,14 +211,14 @@ def _spelled(node: exp.Expr) -> int:
     if isinstance(node, exp.Interval):
         return _interval(node)
     if not isinstance(node, exp.Literal) or not node.is_string:
-        raise trouble(node, f"{sql_of(node)} is not a length of time; write it such as '20 minutes'")
+        raise located_error(node, f"{sql_of(node)} is not a length of time; write it such as '20 minutes'")
     return duration(node.this.removeprefix("interval ").removeprefix("INTERVAL "))
 
 
 def _interval(node: exp.Expr) -> int:
     if not isinstance(node, exp.Interval) or node.this is None or not isinstance(node.unit, exp.Var | None):
-        raise trouble(node, f"{sql_of(node)} is not a length of time; write it such as INTERVAL '20' MINUTES")
+        raise located_error(node, f"{sql_of(node)} is not a length of time; write it such as INTERVAL '20' MINUTES")
     try:
         return duration(f"{node.this.name} {node.unit.name if node.unit else ''}".strip())
     except WindowError as mistake:
-        raise trouble(node, str(mistake)) from None
+        raise located_error(node, str(mistake)) from None

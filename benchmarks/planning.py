@@ -1,0 +1,146 @@
+"""How long planning takes, for the paper's window sets and for sets that are harder, and what it gains by its costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from statistics import mean
+from time import perf_counter
+
+from benchmarks.experiments import SIZES
+from benchmarks.results import Result
+from benchmarks.window_sets import GENERATORS
+from factor_windows.algebra.slices import pieces_of
+from factor_windows.algebra.window import Window, hopping, tumbling
+from factor_windows.query import Query
+from factor_windows.search import optimize
+from factor_windows.search.divisors import divisors
+
+SETS = 10
+SEARCHES = ("factor", "best")
+WAYS: dict[str, dict[str, str | bool]] = {
+    "coverage": {"search": "coverage"},
+    "factor": {"search": "factor"},
+    "optimum without slices": {"search": "best", "slices": False},
+    "best": {"search": "best"},
+    "slicing": {"search": "slicing"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Window sets to plan."""
+
+    setup: str
+    function: str
+    make: Callable[[int], tuple[Window, ...]]
+    sets: int = SETS
+    unit: str = "1 second"
+
+    @property
+    def name(self) -> str:
+        """Return what tells the case from all others."""
+        return f"planning, {self.setup}"
+
+    def queries(self) -> Iterator[Query]:
+        """Ask for each of the sets."""
+        for seed in range(self.sets):
+            yield Query(time="ts", windows=self.make(seed), aggregates=[self.function])
+
+
+def cases(*, quick: bool = False) -> Iterator[Case]:
+    """List what is measured: the paper's sets, a thousand windows, and very long or very fine windows."""
+    for size, (letter, generate) in product((5, 10) if quick else SIZES, GENERATORS.items()):
+        yield Case(f"{letter}-{size}-tumbling", "sum(v)", partial(_drawn, generate, size, True))
+        yield Case(f"{letter}-{size}-hopping", "min(v)", partial(_drawn, generate, size, False))
+    if quick:
+        return
+    for letter, generate in GENERATORS.items():
+        for kind, function in (("tumbling", "sum(v)"), ("hopping", "min(v)")):
+            make = partial(_drawn, generate, 1000, kind == "tumbling", multiplier=5000)
+            yield Case(f"{letter}-1000-{kind}", function, make, sets=3)
+    yield Case("1,000 hopping windows of one slide", "min(v)", _one_slide, sets=3)
+    yield Case("weeks, microsecond unit, tumbling", "sum(v)", _weeks, unit="1 microsecond")
+    yield Case("weeks, prime slide, microsecond unit, hopping", "min(v)", _prime_weeks, unit="1 microsecond")
+    yield Case("weeks by minutes, microsecond unit, hopping", "min(v)", _weeks_by_minutes, unit="1 microsecond")
+
+
+def _drawn(
+    generate: Callable[..., tuple[Window, ...]], size: int, tumbling: bool, seed: int, **options: int
+) -> tuple[Window, ...]:
+    return generate(size, tumbling=tumbling, seed=seed, **options)
+
+
+def _one_slide(seed: int) -> tuple[Window, ...]:
+    return tuple(hopping(f"{length} seconds", "1 second") for length in range(2, 1002))
+
+
+def _weeks(seed: int) -> tuple[Window, ...]:
+    return tuple(tumbling(f"{times} weeks") for times in range(2, 22))
+
+
+def _weeks_by_minutes(seed: int) -> tuple[Window, ...]:
+    return tuple(hopping(f"{times} weeks", f"{times} minutes") for times in range(2, 22))
+
+
+def _prime_weeks(seed: int) -> tuple[Window, ...]:
+    slide = 604_800_000_011
+    return tuple(Window(range=times * slide, slide=slide) for times in range(2, 22))
+
+
+def measure(case: Case) -> Result:
+    """Plan every set of a case with every search, each time as if for the first time."""
+    seconds: dict[str, list[float]] = {search: [] for search in SEARCHES}
+    count = 0
+    optimize(next(case.queries()), unit=case.unit)  # The solver is imported when it is first needed.
+    for query in case.queries():
+        count = len(query.windows)
+        for search in SEARCHES:
+            divisors.cache_clear()
+            pieces_of.cache_clear()
+            begin = perf_counter()
+            optimize(query, search=search, cost="paper", unit=case.unit)
+            seconds[search].append(round(perf_counter() - begin, 5))
+    return Result(case.name, "planning", "", 0, case.setup, 0, case.function, count, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Window sets of the paper at one rate, priced by the paper's own costs."""
+
+    letter: str
+    size: int
+    is_tumbling: bool
+    rate: int
+
+    @property
+    def setup(self) -> str:
+        """Name the set-up as the paper does."""
+        return f"{self.letter}-{self.size}-{'tumbling' if self.is_tumbling else 'hopping'}"
+
+    @property
+    def name(self) -> str:
+        """Return what tells the case from all others."""
+        return f"gaps, {self.setup}, {self.rate} events per unit"
+
+
+def gaps(*, sizes: tuple[int, ...] = SIZES) -> Iterator[Gap]:
+    """List what the paper's plans are compared with the optimum on; run only when it is asked for by name."""
+    for is_tumbling, letter, size, rate in product((True, False), GENERATORS, sizes, (1, 100)):
+        yield Gap(letter, size, is_tumbling, rate)
+
+
+def predict(gap: Gap, *, sets: int = SETS) -> Result:
+    """Find the mean predicted gain over naive of every search; tumbling as SUM, hopping as MIN."""
+    function = "sum(v)" if gap.is_tumbling else "min(v)"
+    made = [GENERATORS[gap.letter](gap.size, tumbling=gap.is_tumbling, seed=seed) for seed in range(sets)]
+    queries = [Query(time="ts", windows=windows, aggregates=[function]) for windows in made]
+    gains = {way: round(mean(_gain(query, gap.rate, options) for query in queries), 3) for way, options in WAYS.items()}
+    return Result(gap.name, "gaps", "", 0, gap.setup, gap.rate, function, gap.size, {}, gains=gains)
+
+
+def _gain(query: Query, rate: int, way: dict[str, str | bool]) -> float:
+    plan = optimize(query, cost="paper", rate=rate, unit="1 second", time_limit=10.0, **way)  # type: ignore[call-overload]
+    return float(plan.naive_cost / plan.cost)

@@ -1,0 +1,210 @@
+"""The whole evaluation, case by case: what is known already is left out, and every result is kept at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from benchmarks import experiments, planning
+from benchmarks.results import Result, Store
+from factor_windows.errors import OptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from benchmarks.batch import Folders
+    from benchmarks.dashboards import Case as DashboardsCase
+    from benchmarks.soak import Case as SoakCase
+    from benchmarks.streaming import Case as StreamingCase
+
+ON_REQUEST = ("choices", "gaps", "soak", "dashboards")
+"""Experiments that are run only when they are asked for by name."""
+START_UP = 3.0
+"""Seconds that a case takes on Spark whatever its size, roughly."""
+PER_MILLION = 0.6
+"""Seconds that a million events take for each window and all contenders, roughly; only the time left goes by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is measured, and how often."""
+
+    quick: bool = False
+    only: tuple[str, ...] = ()
+    """Parts of the names of the cases that are measured; all, if there are none."""
+    sets: int | None = None
+    events: int | None = None
+    repeats: int = 3
+    seed: int = 7
+    data: Path | None = None
+    flink: Path | None = None
+    """The interpreter of an environment that has PyFlink."""
+
+    def wants(self, name: str) -> bool:
+        """Say whether a case is to be measured."""
+        if self.only:
+            return any(part in name for part in self.only)
+        return not name.startswith(ON_REQUEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A case that waits to be measured."""
+
+    name: str
+    measure: Callable[[], Result]
+    weight: float
+    """About how many seconds it takes."""
+
+
+class Evaluation:
+    """All jobs of one call of the command."""
+
+    def __init__(self, options: Options, root: Path) -> None:
+        self.options, self.root = options, root
+        self.random = Random(options.seed)
+        self.warm = False
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """Start Spark when the first job needs it."""
+        from factor_windows.spark.session import session
+
+        return session(status_page=True)
+
+    @cached_property
+    def folders(self) -> Folders:
+        """Return where streams are kept while this runs."""
+        from benchmarks.batch import Folders
+
+        return Folders(self.spark, self.root, self.options.data)
+
+    def jobs(self) -> Iterator[Job]:
+        """List all jobs that are wanted, those without Spark first."""
+        return (job for job in self._all() if self.options.wants(job.name))
+
+    def _all(self) -> Iterator[Job]:
+        from benchmarks import dashboards, soak, streaming
+
+        options = self.options
+        for planned in planning.cases(quick=options.quick):
+            yield Job(planned.name, partial(planning.measure, planned), 3.0)
+        for gap in planning.gaps():
+            yield Job(gap.name, partial(planning.predict, gap), 3.0)
+        for batch in experiments.cases(quick=options.quick, sets=options.sets, events=options.events):
+            weight = START_UP + PER_MILLION * len(batch.windows) * batch.events / 1e6
+            yield Job(batch.name, partial(self._batch, batch), weight)
+        for stream in () if options.quick else streaming.cases():
+            yield Job(stream.name, partial(self._stream, stream), 60.0)
+        for load in soak.cases():
+            yield Job(load.name, partial(self._soak, load), 30.0)
+        for many in () if options.quick else dashboards.cases(options.events or 10_000_000):
+            yield Job(many.name, partial(self._dashboards, many), 150.0)
+        if options.flink is not None:
+            for case in experiments.flink_cases(options.events or 1_000_000):
+                yield Job(case.name, partial(self._flink, case, options.flink), 60.0)
+
+    def _flink(self, case: experiments.Case, python: Path) -> Result:
+        from benchmarks.flink import measure
+
+        return measure(self.spark, case, python)
+
+    def _batch(self, case: experiments.Case) -> Result:
+        from benchmarks.batch import measure
+
+        if not self.warm:
+            # The first case of a new JVM would pay for the start of everything.
+            measure(self.spark, case, self.folders, repeats=1, random=Random(self.options.seed))
+            self.warm = True
+        return measure(self.spark, case, self.folders, repeats=self.options.repeats, random=self.random)
+
+    def _soak(self, case: SoakCase) -> Result:
+        from benchmarks.soak import measure
+
+        return measure(self.spark, case)
+
+    def _dashboards(self, case: DashboardsCase) -> Result:
+        from benchmarks.dashboards import measure
+
+        return measure(self.spark, case, repeats=self.options.repeats, random=self.random)
+
+    def _stream(self, case: StreamingCase) -> Result:
+        from benchmarks.streaming import measure
+
+        return measure(self.spark, case)
+
+
+def run(store: Store, options: Options, console: Console) -> int:
+    """Measure what is not known yet, and return how many contenders gave wrong rows."""
+    known = {result.name for result in store.results()}
+    with TemporaryDirectory(prefix="factor-windows-") as root:
+        jobs = list(Evaluation(options, Path(root)).jobs())
+        waiting = [job for job in jobs if job.name not in known]
+        if not jobs:
+            raise OptionError(f"no case has {' or '.join(map(repr, options.only))} in its name")
+        if len(waiting) < len(jobs):
+            console.print(f"{len(jobs) - len(waiting)} of {len(jobs)} cases are in {store.path} already")
+        if waiting:
+            store.begin({"quick": options.quick, "only": options.only, "sets": options.sets, "events": options.events,
+                         "repeats": options.repeats, "seed": options.seed})  # fmt: skip
+        return sum(len(result.wrong) for result in _measured(waiting, store, console))
+
+
+def _measured(jobs: list[Job], store: Store, console: Console) -> Iterator[Result]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=sum(job.weight for job in jobs))
+        for place, job in enumerate(jobs, start=1):
+            progress.update(task, description=f"{place}/{len(jobs)} {job.name}")
+            try:
+                result = job.measure()
+            except OptionError as missing:
+                console.print(f"{job.name}: left out, {missing}", style="yellow")
+                continue
+            store.append(result)
+            console.print(line(result))
+            progress.advance(task, job.weight)
+            yield result
+
+
+def line(result: Result) -> str:
+    """Say in one line what a case took."""
+    if not result.seconds:
+        gains = ", ".join(f"{name} {gain:.1f}" for name, gain in result.gains.items())
+        return f"{result.name}: predicted gains {gains}"
+    if result.experiment == "soak":
+        most = result.state["memory"]["most"]
+        return (
+            f"{result.name}: {result.typical('best'):.2f} s, at most {most:,} MB"
+            if result.seconds
+            else f"{result.name}: WRONG SUMS"
+        )
+    if "naive" not in result.seconds:
+        took = ", ".join(f"{name} {1000 * result.typical(name):.1f} ms" for name in result.seconds)
+        return f"{result.name}: {took}"
+    others = [name for name in result.seconds if name != "naive"]
+    took = ", ".join(f"{name} {result.typical(name):.2f} s ({result.boost(name):.1f} times)" for name in others)
+    wrong = f"; WRONG ROWS: {', '.join(result.wrong)}" if result.wrong else ""
+    return f"{result.name}: naive {result.typical('naive'):.2f} s, {took}{wrong}"
+
+
+def data_folder(given: Path | None) -> Path | None:
+    """Find the real data: where the option or FACTOR_WINDOWS_DATA points, or beside the project."""
+    named = os.environ.get("FACTOR_WINDOWS_DATA")
+    beside = Path("..") / "shared" / "data"
+    return given or (Path(named) if named else beside if beside.is_dir() else None)

@@ -1,0 +1,1 @@
+"""Windows and how they relate: no SQL, no Spark."""

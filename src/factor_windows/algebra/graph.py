@@ -1,0 +1,159 @@
+"""The window coverage graph: which node can be computed from which (Paper: sections II-C and IV-A)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from factor_windows.algebra.coverage import covers, partitions, tiles
+from factor_windows.algebra.slices import Segmentation, Slices, is_partition, refines, topological_key
+from factor_windows.algebra.window import Window
+from factor_windows.functions.expression import determinants
+from factor_windows.functions.table import Kind
+
+if TYPE_CHECKING:
+    from factor_windows.query import Query
+
+RELATIONS: Mapping[Kind, Callable[[Window, Window], bool]] = {Kind.OVERLAP_SAFE: covers, Kind.MERGEABLE: partitions}
+"""The relation that the paper's edges need; holistic functions have none, and read raw events only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a plan computes once: a window for a set of keys. Functions and filters are states it carries."""
+
+    window: Segmentation
+    keys: frozenset[str] = frozenset()
+
+    @property
+    def label(self) -> str:
+        """Name the node by what it computes.
+
+        >>> from factor_windows.algebra.window import tumbling
+        >>> Node(tumbling("1 hour"), frozenset({"site", "device"})).label
+        '1 hour by device, site'
+        """
+        keys = sorted(determinants(self.keys))
+        return f"{self.window.label} by {', '.join(keys)}" if keys else self.window.label
+
+    @property
+    def before(self) -> tuple[int | Fraction, int, int]:
+        """Return what is less for every node that this one can read: no two nodes can read each other."""
+        return (*topological_key(self.window), -len(self.keys))
+
+    def can_read(self, parent: Node, kind: Kind) -> bool:
+        """Say whether this node can be computed from another one, for functions of that kind, by any relation there is.
+
+        >>> from factor_windows.algebra.window import tumbling
+        >>> site_hours = Node(tumbling("1 hour"), frozenset({"site"}))
+        >>> site_hours.can_read(Node(tumbling("10 minutes"), frozenset({"site", "device"})), Kind.MERGEABLE)
+        True
+        """
+        return self.keys <= parent.keys and can_make(parent.window, self.window, kind)
+
+
+def window_of(node: Node) -> Window:
+    """Return the window of a node of the paper's graph, which knows no slices."""
+    assert isinstance(node.window, Window)
+    return node.window
+
+
+def can_make(parent: Segmentation, child: Segmentation, kind: Kind) -> bool:
+    """Say whether instances of one make up every instance of another, for functions of that kind.
+
+    >>> from factor_windows.algebra.window import hopping
+    >>> minutes = [hopping(f"{length} minutes", "1 minute") for length in (8, 10)]
+    >>> can_make(*minutes, Kind.OVERLAP_SAFE), can_make(*minutes, Kind.MERGEABLE)
+    (True, False)
+    """
+    if kind is Kind.HOLISTIC:
+        return False
+    if is_partition(parent):
+        return refines(parent, child)
+    if isinstance(parent, Slices) or isinstance(child, Slices):
+        return False
+    return tiles(parent, child) or (kind is Kind.OVERLAP_SAFE and covers(parent, child))
+
+
+def keys_of(query: Query) -> frozenset[str]:
+    """Return a query's keys as a node knows them: by what they compute, not by what they are called."""
+    return frozenset(key.sql for key in query.parsed_keys)
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageGraph:
+    """Nodes with every true edge between them; `None` is the virtual root, the raw events.
+
+    >>> from factor_windows.algebra.window import tumbling
+    >>> ten, twenty, thirty = (Node(tumbling(f"{n} minutes")) for n in (10, 20, 30))
+    >>> graph = CoverageGraph.of((ten, twenty, thirty), Kind.MERGEABLE)
+    >>> graph.children[ten] == (twenty, thirty), graph.children[None] == (ten,)
+    (True, True)
+    """
+
+    kind: Kind
+    parents: Mapping[Node, tuple[Node, ...]]
+    """The nodes that each node can read."""
+    children: Mapping[Node | None, tuple[Node, ...]]
+    """The nodes that can read each node; the virtual root's are those that can read no other (Paper: section IV-A)."""
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node], kind: Kind) -> CoverageGraph:
+        """Draw every edge that is true for functions of that kind."""
+        distinct = tuple(dict.fromkeys(nodes))
+        parents = _parents(distinct, kind)
+        children: dict[Node | None, list[Node]] = {None: [], **{node: [] for node in distinct}}
+        for child in distinct:
+            for parent in parents[child] or (None,):
+                children[parent].append(child)
+        return cls(kind, parents, {parent: tuple(found) for parent, found in children.items()})
+
+    @classmethod
+    def of_query(cls, query: Query) -> CoverageGraph:
+        """Draw the graph of a query's own windows, in an order that does not depend on the query's."""
+        return cls.of_nodes((Node(window, keys_of(query)) for window in query.names), query.kind)
+
+    @classmethod
+    def of_nodes(cls, nodes: Iterable[Node], kind: Kind) -> CoverageGraph:
+        """Draw the graph of some nodes, in an order that does not depend on theirs."""
+
+        def place(node: Node) -> tuple[int, int, int, list[str]]:
+            window = window_of(node)
+            return window.range, window.slide, window.offset, sorted(node.keys)
+
+        return cls.of(sorted(nodes, key=place), kind)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """List the nodes, without the virtual root."""
+        return tuple(self.parents)
+
+    def extended(self, factors: Iterable[Node]) -> CoverageGraph:
+        """Add factor windows, with every edge that is true for them."""
+        return CoverageGraph.of((*self.nodes, *factors), self.kind)
+
+
+def _parents(nodes: tuple[Node, ...], kind: Kind) -> dict[Node, tuple[Node, ...]]:
+    """Find each node's parents among those that Theorem 1 leaves: asking every pair is slow for 1,000 windows."""
+    holds = RELATIONS.get(kind)
+    by_slide: dict[int, dict[tuple[int, int], list[Node]]] = {}
+    for node in sorted(nodes, key=lambda node: node.window.range):
+        window = window_of(node)
+        residues = (window.range % window.slide, window.offset)
+        by_slide.setdefault(window.slide, {}).setdefault(residues, []).append(node)
+    parents: dict[Node, tuple[Node, ...]] = {}
+    for child in nodes:
+        window = window_of(child)
+        found: list[Node] = []
+        for slide, by_residues in by_slide.items():
+            if window.slide % slide == 0:
+                for parent in by_residues.get((window.range % slide, window.offset % slide), ()):
+                    if parent.window.range > window.range:
+                        break
+                    below = child.keys <= parent.keys and child != parent
+                    if holds is not None and below and holds(window_of(parent), window):
+                        found.append(parent)
+        parents[child] = tuple(found)
+    return parents

@@ -1,0 +1,126 @@
+"""Packs: several panes side by side in one row, so that fewer rows are grouped and moved.
+
+Instead of one row for each key and pane, a first level may make one for each key and stretch of several panes, with a
+slot for each of them: `min(v) FILTER (WHERE slot = 0)`, `min(v) FILTER (WHERE slot = 1)`, ... Windows that fit into the
+stretch are then merged inside the row, with no grouping at all. Knows nothing of pyspark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from factor_windows.algebra.slices import Segmentation
+from factor_windows.algebra.window import Window
+from factor_windows.functions.table import Kind, State
+
+if TYPE_CHECKING:
+    from factor_windows.query import Query
+
+LANES = 24
+"""How many slots a row has at most, those of all states together: each costs every event a look."""
+FEWEST_PANES = 6
+"""Fewer slots than these are not worth it."""
+LONGEST = 10**18
+"""So that no sum of times leaves 64 bits, in microseconds."""
+STEPS = 0.5
+"""What it takes to plan a pack and to generate its code, whatever its size, as a share of what a step takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """What the states of a query allow."""
+
+    states: int
+    folds: bool
+    """Whether the states of several panes of a row can be merged there."""
+
+    @classmethod
+    def of(cls, query: Query) -> Packing | None:
+        """Return what a query allows whatever its types; nothing if some state has no fixed size.
+
+        >>> from factor_windows import tumbling
+        >>> minutes = [tumbling("1 minute"), tumbling("2 minutes")]
+        >>> [Packing.of(Query(time="ts", windows=minutes, aggregates=[text])) for text in ("avg(v)", "mode(v)")]
+        [Packing(states=2, folds=True), None]
+        """
+        if query.kind is Kind.HOLISTIC:
+            return None
+        return cls.of_states(state for each in query.parsed_aggregates for state in each.states(time="time"))
+
+    @classmethod
+    def of_states(cls, states: Iterable[State]) -> Packing | None:
+        """Return what some states allow."""
+        own = {state.lift: state for state in states}.values()
+        if not all(state.fixed for state in own):
+            return None
+        return cls(len(own), all(state.fold for state in own))
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A row that holds several panes, one after the other."""
+
+    pane: Window
+    slots: int
+    states: int = 1
+    inside: tuple[int, ...] = ()
+    """The nodes, by their places in the plan, whose instances are merged inside the row."""
+
+    @property
+    def window(self) -> Window:
+        """Return the stretch of time of a row."""
+        length = self.slots * self.pane.range
+        return Window(range=length, slide=length, offset=self.pane.offset)
+
+    @property
+    def lanes(self) -> int:
+        """Count the slots of all states."""
+        return self.slots * self.states
+
+    def slots_of(self, segmentation: Segmentation) -> Iterator[range]:
+        """List the slots of each instance of a window in the row, which is the pane itself or fits into the row.
+
+        >>> from factor_windows import tumbling
+        >>> [list(slots) for slots in Pack(tumbling("5s"), 6).slots_of(tumbling("15s"))]
+        [[0, 1, 2], [3, 4, 5]]
+        """
+        many = segmentation.range // self.pane.range
+        return (range(first, first + many) for first in range(0, self.slots, many))
+
+
+def ways_to_pack(pane: Segmentation, states: int) -> Iterator[Pack]:
+    """List how many panes a row may hold; none for what does not tumble, nor for no states.
+
+    >>> from factor_windows import hopping, tumbling
+    >>> [pack.slots for pack in ways_to_pack(tumbling("5s"), 2)], list(ways_to_pack(hopping("10s", "5s"), 2))
+    ([12, 6], [])
+    """
+    if not states or not isinstance(pane, Window) or not pane.is_tumbling:
+        return
+    slots = LANES // states
+    while slots >= FEWEST_PANES and slots * pane.range <= LONGEST:
+        yield Pack(pane, slots, states)
+        slots //= 2
+
+
+def packs(segmentations: Sequence[Segmentation], first: int, packing: Packing | None) -> Iterator[Pack]:
+    """List the ways to pack the node at a place, which a first level computes alone, with what fits into a row."""
+    for pack in ways_to_pack(segmentations[first], packing.states) if packing else ():
+        others = [
+            place
+            for place, segmentation in enumerate(segmentations)
+            if place != first and _fits(segmentation, pack.window)
+        ]
+        yield replace(pack, inside=tuple(others) if packing and packing.folds else ())
+
+
+def _fits(segmentation: Segmentation, stretch: Window) -> bool:
+    """Say whether a stretch is always made of whole instances that do not overlap."""
+    return (
+        isinstance(segmentation, Window)
+        and segmentation.is_tumbling
+        and stretch.range % segmentation.range == 0
+        and (stretch.offset - segmentation.offset) % segmentation.range == 0
+    )

@@ -1,0 +1,1 @@
+"""Physical plans written down for Spark, streams, SQL, Flink and plain Python."""

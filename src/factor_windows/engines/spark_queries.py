@@ -1,0 +1,272 @@
+"""A plan for several queries on Spark: their results told apart, in a batch or in each micro-batch of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from math import ceil, inf
+from os import PathLike
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import DoubleType, FloatType, StringType, StructField
+
+from factor_windows.cost.model import SparkCost
+from factor_windows.engines import spark_batch as one_batch
+from factor_windows.engines import spark_stream as one_stream
+from factor_windows.engines.spark_chain import with_columns
+from factor_windows.errors import QueryError
+from factor_windows.functions.expression import dependent_keys, depends_on, quoted
+from factor_windows.plan import Plan
+from factor_windows.query import WINDOW_COLUMNS
+from factor_windows.shared import Group, SharedPlan
+from factor_windows.spark.messages import spark_says
+from factor_windows.spark.nullability import never_null
+from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
+from factor_windows.spark.split_by_query import remember
+from factor_windows.workload import FLAG, Member
+
+WINDOW_ID, *WINDOW_ENDS = WINDOW_COLUMNS
+OWN = ("query_id", *WINDOW_ENDS)
+"""The columns that every row of a stream of several queries has, beside one for each query."""
+ROWS_PER_PARTITION = 50_000
+"""How many rows of the common result are worth a partition, where it is known how many there are."""
+
+
+class Results(Mapping[str, DataFrame]):
+    """The results of several queries by their names.
+
+    They share one pass over the events: Spark keeps its outcome when the first result is computed, for all others.
+    `unpersist()`, or the end of a `with` block, lets go of it.
+    """
+
+    def __init__(self, results: dict[str, DataFrame], kept: list[DataFrame]) -> None:
+        self._results, self._kept = results, kept
+
+    def __getitem__(self, name: str) -> DataFrame:
+        return self._results[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __enter__(self) -> Results:
+        return self
+
+    def __exit__(self, *trouble: object) -> None:
+        self.unpersist()
+
+    def unpersist(self) -> None:
+        """Let go of what is kept; results that are asked for later are computed anew."""
+        for rows in self._kept:
+            rows.unpersist()
+
+
+def batch(plan: SharedPlan, events: DataFrame) -> Results:
+    """Compute all queries over a batch of events."""
+    return _results(fitting(plan, events), events, one_batch.run)
+
+
+def flush(
+    plan: SharedPlan,
+    events: DataFrame,
+    stopped: StreamingQuery | datetime | None = None,
+    *,
+    checkpoint: str | PathLike[str] | None = None,
+) -> Results:
+    """Compute what a stream of these queries had not closed when it stopped."""
+
+    def rest(each: Plan, rows: DataFrame) -> DataFrame:
+        return one_stream.flush(each, rows, stopped, checkpoint=checkpoint)
+
+    return _results(fitting(plan, events), events, rest)
+
+
+def _results(plan: SharedPlan, events: DataFrame, compute: Callable[[Plan, DataFrame], DataFrame]) -> Results:
+    results: dict[str, DataFrame] = {}
+    kept = []
+    shown = _shown(plan, events)
+    for group in plan.groups:
+        rows = compute(group.plan, flagged(group, events))
+        if len(group.workload.members) > 1:
+            few = _partitions(group)
+            rows = rows.coalesce(few) if few else rows
+            kept.append(rows.persist())
+        for member in group.workload.members:
+            results[member.name] = apply_post_aggregation(member.query, _own(member, rows, shown[member.name]))
+    return Results({query.name: results[query.name] for query in plan.queries}, kept)
+
+
+def _partitions(group: Group) -> int | None:
+    """Return how few partitions hold what is kept, if its size is known: each result then takes so many tasks."""
+    cost = group.plan.cost_model
+    if not isinstance(cost, SparkCost) or cost.units == inf:
+        return None
+    rows = sum(cost.rows_of(each.node) for each in group.workload.asked) * cost.units
+    return ceil(rows / ROWS_PER_PARTITION)
+
+
+def stream(plan: SharedPlan, events: DataFrame, *, mode: str, checkpoint: str | PathLike[str] | None) -> DataFrame:
+    """Compute all queries over a stream: one chain of operators, whose rows say which query they are for."""
+    for query in plan.queries:
+        if query.name.lower() in OWN:
+            raise QueryError(
+                f"a query is named {query.name!r}, as a column that every row of a stream of several queries has; "
+                "give it another name with Query(..., name=...)"
+            )
+    plan = fitting(plan if len(plan.groups) == 1 else plan.again(together=True), events)
+    [group] = plan.groups
+    shown = _shown(plan, events)
+    rows = one_stream.run(group.plan, events, mode=mode, checkpoint=checkpoint, derived=group.workload.derived)
+    rows = _for_each_query(group, rows)
+    columns = []
+    noted = remember(plan.queries)
+    for member in group.workload.members:
+        result = F.struct(*_columns(member, shown[member.name]))
+        columns.append(F.when(F.col("query_id") == member.name, result).alias(member.name, metadata=noted))
+    return rows.select(*OWN, *columns)
+
+
+def _for_each_query(group: Group, rows: DataFrame) -> DataFrame:
+    """Give each row once to every query whose row it is, under the name that the window has there."""
+    labels = [name for each in group.workload.asked for name in each.names]
+    entries = [
+        (labels.index(label), member, name)
+        for member in group.workload.members
+        for window, label in member.labels.items()
+        for name in member.query.names[window]
+    ]
+    of_node = [[place for place, entry in enumerate(entries) if entry[0] == number] for number in range(len(labels))]
+    arrays = ", ".join(f"array({', '.join(map(str, places))})" for places in of_node)
+    node = F.array_position(F.lit(labels), F.col(WINDOW_ID)).cast("int").alias("node")
+    rows = rows.select("*", node).selectExpr("*", f"explode(element_at(array({arrays}), node)) AS entry")
+    seen = "".join(
+        f" WHEN {place} THEN {_seen(member)}" for place, (_, member, _) in enumerate(entries) if member.present
+    )
+    if seen:
+        rows = rows.where(f"CASE entry{seen} ELSE true END")
+    place = F.expr("entry + 1")
+    query = F.element_at(F.lit([member.name for _, member, _ in entries]), place)
+    return rows.withColumns({"query_id": query, WINDOW_ID: F.element_at(F.lit([name for *_, name in entries]), place)})
+
+
+def fitting(plan: SharedPlan, events: DataFrame) -> SharedPlan:
+    """Plan anew where the events' own columns do not allow what was planned without knowing them."""
+    columns = [name.lower() for name in events.columns]
+    flag = FLAG
+    while any(name.startswith(flag) for name in columns):
+        flag = f"_{flag}"
+    if flag != FLAG and any(group.workload.flags for group in plan.groups):
+        plan = plan.again(flag=flag)
+    bases = {column for group in plan.groups for column in _deciding(group)}
+    if bases:
+        fields = events.select(*(F.expr(column) for column in sorted(bases))).schema
+        # Such values may be equal and still differ in what is computed from them: 0.0 and -0.0, 'a' and 'A'.
+        loose = [field for field in fields if not _is_exact(field.dataType)]
+        if loose:
+            plan = plan.again(derive=False, flag=flag)
+    return plan
+
+
+def _is_exact(kind: object) -> bool:
+    if isinstance(kind, StringType):
+        return kind == StringType()
+    return not isinstance(kind, FloatType | DoubleType)
+
+
+def _deciding(group: Group) -> set[str]:
+    """List the columns from which other keys are computed."""
+    found: set[str] = set()
+    for each in group.workload.asked:
+        for key in dependent_keys(each.node.keys, by=each.node.keys):
+            found |= depends_on(key) or set()
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What Spark says about the columns of one query, were it alone."""
+
+    keys: tuple[StructField, ...]
+    values: tuple[StructField, ...]
+
+    @property
+    def labels(self) -> list[str]:
+        """List the names of all columns of the result."""
+        return [*(key.name for key in self.keys), *WINDOW_COLUMNS, *(value.name for value in self.values)]
+
+    def columns(self, member: Member, window: str) -> list[str]:
+        """List a query's own columns of the common result, none of them null where it would not be."""
+        keys = [never_null(key, field) for key, field in zip(member.keys, self.keys, strict=True)]
+        values = [never_null(value, field) for value, field in zip(member.values, self.values, strict=True)]
+        return [*keys, window, *WINDOW_ENDS, *values]
+
+
+def _shown(plan: SharedPlan, events: DataFrame) -> dict[str, Shown]:
+    """Ask Spark, once for all queries, what their keys and aggregates are called, and of which types they are."""
+    keys = [text for query in plan.queries for text in query.asked_keys]
+    aggregates = [text for query in plan.queries for text in query.asked_aggregates]
+    with spark_says("Spark cannot read the queries"):
+        key_fields = iter(events.select(*(F.expr(text) for text in keys)).schema if keys else ())
+        value_fields = iter(events.agg(*(F.expr(text) for text in aggregates)).schema)
+    return {
+        query.name: Shown(
+            tuple(islice(key_fields, len(query.keys))), tuple(islice(value_fields, len(query.parsed_aggregates)))
+        )
+        for query in plan.queries
+    }
+
+
+def flagged(group: Group, events: DataFrame) -> DataFrame:
+    """Say of each event once which queries' conditions it meets, and compute keys that only their own events have."""
+    return with_columns(events, group.workload.derived)
+
+
+def _own(member: Member, rows: DataFrame, shown: Shown) -> DataFrame:
+    """Keep a query's rows of the common result, with its own columns under the names that it would give them alone.
+
+    As text, since a call into Spark for each of all queries' columns would take longer than a small result does.
+    """
+    names = {_text(label): member.query.names[window] for window, label in member.labels.items()}
+    found = rows.where(f"{WINDOW_ID} IN ({', '.join(names)}) AND {_seen(member)}")
+    if all(len(several) == 1 for several in names.values()):
+        pairs = [(label, _text(name)) for label, [name] in names.items()]
+        window = pairs[0][1] if len(pairs) == 1 else f"coalesce({_case(pairs)}, '')"
+    else:
+        arrays = [(label, f"array({', '.join(map(_text, several))})") for label, several in names.items()]
+        window = f"explode({_case(arrays)})"
+    columns = shown.columns(member, window)
+    texts = [f"{column} AS {quoted(label)}" for column, label in zip(columns, shown.labels, strict=True)]
+    return found.selectExpr(*texts).withMetadata(WINDOW_ID, {WINDOW_NAMES: _window_names(member)})
+
+
+def _case(pairs: list[tuple[str, str]]) -> str:
+    return f"CASE {WINDOW_ID}{''.join(f' WHEN {label} THEN {value}' for label, value in pairs)} END"
+
+
+def _text(value: str) -> str:
+    """Write any text as a constant in which nothing can be misread."""
+    return f"CAST(X'{value.encode().hex()}' AS STRING)"
+
+
+def _seen(member: Member) -> str:
+    """Return whether a row has an event of the query's own."""
+    return f"CAST({member.present} AS INT) > 0" if member.present else "true"
+
+
+def _columns(member: Member, shown: Shown) -> list[Column]:
+    """Return a query's own columns, called as it would call them alone."""
+    noted = {WINDOW_NAMES: _window_names(member)}
+    return [
+        F.expr(column).alias(label, **({"metadata": noted} if label == WINDOW_ID else {}))
+        for column, label in zip(shown.columns(member, WINDOW_ID), shown.labels, strict=True)
+    ]
+
+
+def _window_names(member: Member) -> list[str]:
+    return list(dict.fromkeys(member.query.window_names))

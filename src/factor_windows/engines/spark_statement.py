@@ -1,0 +1,96 @@
+"""SQL statements on a Spark session: the window aggregates by plans, the rest by Spark itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+
+from factor_windows.engines import spark_queries as many
+from factor_windows.engines.spark_stream_statement import run_on_stream
+from factor_windows.engines.sql import emit_statement
+from factor_windows.errors import SqlError
+from factor_windows.plan import Plan
+from factor_windows.query import Query
+from factor_windows.search import optimize
+from factor_windows.spark.messages import spark_says, without_json
+from factor_windows.spark.naive import naive
+from factor_windows.spark.result import apply_post_aggregation
+from factor_windows.sql.names import Tables
+from factor_windows.sql.parse import read
+from factor_windows.sql.script import Script, planned
+from factor_windows.sql.statement import Statement, renamed
+
+CANNOT_RUN = "Spark cannot run the query"
+
+
+def tables_of(spark: SparkSession) -> Tables:
+    """Say what a session knows about tables; Spark analyzes what it is asked for, and runs nothing."""
+
+    def columns(select: str) -> list[str] | None:
+        try:
+            with without_json():
+                return spark.sql(select).columns
+        except (AnalysisException, ParseException):
+            return None
+
+    return Tables(columns, str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true")
+
+
+def sql(spark: SparkSession, text: str, *, dialect: str | None = None, time: str | None = None) -> DataFrame:
+    """Run one statement, with tables looked up in the session; what is around its query is done as Spark does it."""
+    statements = read(text, dialect=dialect, time=time, tables=tables_of(spark))
+    if len(statements) > 1:
+        raise SqlError(
+            f"the text has {len(statements)} statements; run them one at a time, or with "
+            "fw.optimize(fw.parse(text)).run(events)"
+        )
+    [result] = run(spark, planned(statements))
+    return _commanded(spark, statements[0], result) if statements[0].command else result
+
+
+def run(spark: SparkSession, script: Script) -> list[DataFrame]:
+    """Run the statements of a script by its plans; queries that share one share a pass over their events."""
+    with spark_says(CANNOT_RUN):
+        computed: dict[str, DataFrame] = {}
+        for plan in script.plans:
+            if isinstance(plan, Plan):
+                computed[plan.query.name] = plan.run(_events(spark, plan.query))
+            else:
+                events = _events(spark, plan.queries[0])
+                if events.isStreaming:
+                    return [run_on_stream(script, events)]
+                computed |= many.batch(plan, events)
+        return [
+            _outside(spark, statement, [computed[query.name] for query in queries])
+            for statement, queries in zip(script.statements, script.queries, strict=True)
+        ]
+
+
+def run_naively(spark: SparkSession, statement: Statement) -> DataFrame:
+    """Run a statement window by window, as Spark would."""
+    with spark_says(CANNOT_RUN):
+        results = [apply_post_aggregation(query, naive(query, _events(spark, query))) for query in statement.queries]
+        return _outside(spark, statement, results)
+
+
+def _events(spark: SparkSession, query: Query) -> DataFrame:
+    return spark.sql(f"SELECT * FROM {query.source}")
+
+
+def _outside(spark: SparkSession, statement: Statement, results: Iterable[DataFrame]) -> DataFrame:
+    """Do what a statement does with the results of its queries."""
+    named: dict[str, Any] = {f"result{number}": result for number, result in enumerate(results)}
+    return spark.sql(statement.outer, **named) if statement.outer else named["result0"]
+
+
+def _commanded(spark: SparkSession, statement: Statement, result: DataFrame) -> DataFrame:
+    """Do what a statement commands, such as INSERT."""
+    with spark_says(CANNOT_RUN):
+        if statement.is_view:
+            # A view is kept as text, so it gets the text of the plans.
+            plans = [optimize(query) for query in statement.queries]
+            return spark.sql(emit_statement(statement, plans, dialect="spark"))
+        return spark.sql(renamed(statement.command, {"query": "SELECT * FROM {result}"}), result=result)

@@ -1,0 +1,60 @@
+"""A statement of several queries over a stream: one chain computes them all, and its rows become one result.
+
+A union of streams would not do: each part would have operators of its own, and Spark loses rows of such unions.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from sqlglot import exp, parse_one
+
+from factor_windows.errors import QueryError
+from factor_windows.functions.expression import VerbatimSpark, sql_of
+from factor_windows.query import Query
+from factor_windows.sql.script import Script
+from factor_windows.sql.statement import is_union_of_all
+
+
+def run_on_stream(script: Script, events: DataFrame) -> DataFrame:
+    """Run the one statement of a script over a stream of events, which all its queries read."""
+    if len(script.statements) > 1 or len(script.plans) > 1 or not is_union_of_all(script.statements[0]):
+        raise QueryError(
+            "on a stream a statement may join queries over the same events by UNION ALL only, with nothing around; "
+            "run the queries with fw.optimize([...]).run(events), and the rest in foreachBatch"
+        )
+    [plan], [queries] = script.plans, script.queries
+    rows = plan.run(events)
+    assert isinstance(rows, DataFrame)
+    kept = [_of_query(query, query.having) if query.having else "true" for query in queries]
+    if any(query.having for query in queries):
+        rows = rows.where(_by_query(queries, kept))
+    columns = [
+        F.expr(_by_query(queries, [_of_query(query, query.parsed_output[place].sql) for query in queries])).alias(
+            first.name
+        )
+        for place, first in enumerate(queries[0].parsed_output)
+    ]
+    return rows.select(*columns)
+
+
+def _of_query(query: Query, sql: str) -> str:
+    """Write an expression over a query's columns as one over the common rows, which have them in a struct."""
+
+    def change(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column):
+            first, *fields = node.parts
+            own: exp.Expr = exp.column(first.name, table=query.name, quoted=True)
+            for field in fields:
+                own = exp.Dot(this=own, expression=field.copy())
+            return own
+        return node
+
+    return sql_of(parse_one(sql, dialect=VerbatimSpark).transform(change))
+
+
+def _by_query(queries: tuple[Query, ...], texts: list[str]) -> str:
+    """Write an expression that is another one for the rows of each query."""
+    *cases, last = zip(queries, texts, strict=True)
+    when = [f"WHEN {sql_of(exp.Literal.string(query.name))} THEN {text}" for query, text in cases]
+    return f"CASE query_id {' '.join(when)} ELSE {last[1]} END"

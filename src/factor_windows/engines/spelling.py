@@ -1,0 +1,105 @@
+"""How each engine that gets WITH steps says what they need: times as numbers and back, remainders, counted rows.
+
+The text is written without knowing the type of the time column, and is right for each that it may have.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+from sqlglot import exp, parse_one
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.dialects.duckdb import DuckDB
+
+from factor_windows.engines.duckdb import translate
+from factor_windows.functions.expression import VerbatimSpark
+
+
+class Spelling(Protocol):
+    """What differs between engines."""
+
+    dialect: ClassVar[type[Dialect]]
+
+    def translate(self, tree: exp.Expr) -> exp.Expr:
+        """Return the engine's form of what is written in Spark SQL."""
+
+    def microseconds(self, time: str) -> str:
+        """Return a time as microseconds since 1970, counted as Spark's window() does."""
+
+    def epoch(self, time: str) -> str:
+        """Return some constant of the type that the ends of windows over this time have."""
+
+    def moment(self, epoch: str, microseconds: str) -> str:
+        """Return microseconds since 1970 as a time of that constant's type."""
+
+    def modulo(self, number: str, divisor: str) -> str:
+        """Return a remainder that is never negative."""
+
+
+class SparkSpelling:
+    """Spark SQL; expressions of the user's stay as they are."""
+
+    dialect: ClassVar[type[Dialect]] = VerbatimSpark
+
+    def translate(self, tree: exp.Expr) -> exp.Expr:
+        """Leave it as it is."""
+        return tree
+
+    def microseconds(self, time: str) -> str:
+        """Ask for the type, which costs nothing: Spark knows it before it runs, and keeps one branch."""
+        # No function turns a time without a zone into a number without going through the session's zone.
+        of_wall_clock = (
+            f"unix_date(CAST({time} AS DATE)) * 86400000000L + hour({time}) * 3600000000L"
+            f" + minute({time}) * 60000000L + CAST(extract(SECOND FROM {time}) * 1000000 AS BIGINT)"
+        )
+        of_instant = f"unix_micros(CAST({time} AS TIMESTAMP_LTZ))"
+        return f"CASE typeof({time}) WHEN 'timestamp_ntz' THEN {of_wall_clock} ELSE {of_instant} END"
+
+    def epoch(self, time: str) -> str:
+        """Let the branches of a CASE decide: with a zone if the time has one; an interval makes a date a timestamp."""
+        return f"CASE WHEN FALSE THEN {time} + INTERVAL '0' SECOND ELSE TIMESTAMP_NTZ '1970-01-01 00:00:00' END"
+
+    def moment(self, epoch: str, microseconds: str) -> str:
+        """Add an interval of seconds only, which is elapsed time also where clocks are changed."""
+        at = f"CASE typeof({epoch}) WHEN 'timestamp_ntz' THEN 0L ELSE unix_micros(CAST({epoch} AS TIMESTAMP_LTZ)) END"
+        return f"{epoch} + make_interval(0, 0, 0, 0, 0, 0, ({microseconds} - {at}) * 0.000001)"
+
+    def modulo(self, number: str, divisor: str) -> str:
+        """Call pmod."""
+        return f"pmod({number}, {divisor})"
+
+
+class DuckdbSpelling:
+    """DuckDB's SQL; expressions of the user's are translated, or refused."""
+
+    dialect: ClassVar[type[Dialect]] = DuckDB
+
+    def translate(self, tree: exp.Expr) -> exp.Expr:
+        """Translate by the table of what is known to mean the same."""
+        return translate(tree)
+
+    def microseconds(self, time: str) -> str:
+        """Call what takes times with and without a zone, and dates."""
+        return f"epoch_us({time})"
+
+    def epoch(self, time: str) -> str:
+        """Let the branches of a CASE decide: with a zone if the time has one, and a date becomes a timestamp."""
+        return f"CASE WHEN FALSE THEN {time} ELSE TIMESTAMP '1970-01-01' END"
+
+    def moment(self, epoch: str, microseconds: str) -> str:
+        """Add microseconds, which are elapsed time also where clocks are changed."""
+        return f"{epoch} + to_microseconds({microseconds} - epoch_us({epoch}))"
+
+    def modulo(self, number: str, divisor: str) -> str:
+        """Make it of two remainders, since DuckDB's has the sign of the number."""
+        return f"(({number} % {divisor}) + {divisor}) % {divisor}"
+
+
+def read(text: str, spelling: Spelling) -> exp.Expr:
+    """Read text of ours in the engine's own dialect."""
+    return parse_one(text, dialect=spelling.dialect)
+
+
+def write(tree: exp.Expr, spelling: Spelling) -> str:
+    """Write a tree for the engine."""
+    return tree.sql(dialect=spelling.dialect, pretty=True, normalize_functions=False, comments=False)

@@ -1,0 +1,1 @@
+"""Aggregate functions, their states, and the SQL that users write."""

@@ -1,0 +1,57 @@
+"""The columns of partial states that all aggregates of a query need together; equal ones are kept once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from sqlglot import exp, parse_one
+
+from factor_windows.functions.aggregate import Aggregate
+from factor_windows.functions.expression import VerbatimSpark, sql_of
+from factor_windows.functions.state import State
+
+IDENTITY = "CASE WHEN NOT :x IS NULL THEN xxhash64(:x) END"
+"""What is equal exactly where values of any type are, but for one pair in 2^64: Spark's own sketch goes by it, too."""
+
+
+class StateColumns:
+    """Collects the states of aggregates, each in a column of its own."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._columns: dict[tuple[str, str], State] = {}
+        self.used: list[tuple[str, ...]] = []
+        """The columns of each aggregate that was added."""
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """List the states: the names of their columns, how events lift to them, and how the columns combine."""
+        return tuple(self._columns.values())
+
+    def add(self, aggregate: Aggregate, states: Iterable[State], lower: str) -> str:
+        """Add the states of one aggregate; return how the columns lower to its result.
+
+        >>> columns = StateColumns("s")
+        >>> mean = Aggregate.read("avg(v)")
+        >>> columns.add(mean, mean.states(time="ts"), mean.function.lower)
+        'CASE WHEN `s1` > 0 THEN `s0` / `s1` END'
+        >>> [state.lift for state in columns.states]
+        ['sum(v)', 'count(v)']
+        """
+        own: dict[str, exp.Expr] = {}
+        for state in states:
+            meaning = state.lift, _filled(state.combine, own | {state.name: exp.Placeholder(this="itself")})
+            if meaning not in self._columns:
+                column = f"{self._prefix}{len(self._columns)}"
+                merged = _filled(state.combine, own | {state.name: exp.column(column, quoted=True)})
+                self._columns[meaning] = replace(state, name=column, combine=merged)
+            own[state.name] = exp.column(self._columns[meaning].name, quoted=True)
+        self.used.append(tuple(column.name for column in own.values()))
+        constants = zip(aggregate.function.parameters[1:], aggregate.arguments[1:], strict=False)
+        values = {name: parse_one(text, dialect=VerbatimSpark) for name, text in constants}
+        return _filled(lower, own | values)
+
+
+def _filled(template: str, values: Mapping[str, exp.Expr]) -> str:
+    return sql_of(exp.replace_placeholders(parse_one(template, dialect=VerbatimSpark), **values))

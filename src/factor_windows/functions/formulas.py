@@ -1,0 +1,84 @@
+"""Expressions over aggregates, such as `max(v) - min(v) AS spread`: the calls in them, and what is made of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from factor_windows.errors import AggregateError
+from factor_windows.functions.aggregate import Aggregate, aggregate_inside, is_call, unknown
+from factor_windows.functions.expression import Expression, name_fields, name_of, parse, sql_of
+
+
+@dataclass(frozen=True, slots=True)
+class Formulas:
+    """What a query's aggregates ask for: calls, each in a column of its own, and expressions over these columns."""
+
+    calls: tuple[Aggregate, ...]
+    shown: tuple[Expression, ...]
+    """What is shown, as expressions over the calls' columns; empty if that is the calls themselves."""
+
+    @classmethod
+    def read(cls, texts: Sequence[str], keys: Mapping[str, str]) -> Formulas:
+        """Read aggregates; `keys` are columns that may stand beside calls, by their SQL.
+
+        >>> found = Formulas.read(["max(v)", "max(v) - min(v) AS spread"], {})
+        >>> [(call.sql, call.name) for call in found.calls]
+        [('max(v)', 'max(v)'), ('min(v)', '__call_1')]
+        >>> [each.sql for each in found.shown]
+        ['`max(v)`', '`max(v)` - `__call_1`']
+        """
+        parsed = [(*parse(text, what="aggregate", error=AggregateError), text) for text in texts]
+        plain = {sql_of(tree): alias or name_of(tree) for tree, alias, _ in parsed if is_call(tree.unnest())}
+        if len(parsed) == sum(is_call(tree.unnest()) for tree, _, _ in parsed):
+            return cls(tuple(Aggregate.of_tree(tree, alias or name_of(tree), text) for tree, alias, text in parsed), ())
+        taken = {name.lower() for name in (*plain.values(), *(alias for _, alias, _ in parsed), *keys.values())}
+        calls: dict[str, Aggregate] = {}
+        shown = []
+        for tree, alias, text in parsed:
+            name = alias or name_of(tree)
+
+            def column(node: exp.Expr, text: str = text) -> exp.Expr:
+                sql = sql_of(node)
+                if not is_call(node):
+                    name_fields(node)
+                    return exp.column(keys[sql], quoted=True) if sql in keys else node
+                if sql not in calls:
+                    calls[sql] = Aggregate.of_tree(node, plain.get(sql) or _free(len(calls), taken), text)
+                return exp.column(calls[sql].name, quoted=True)
+
+            formula = tree.transform(column)
+            _check(tree, formula, set(keys.values()) | {call.name for call in calls.values()}, text)
+            shown.append(Expression(sql_of(formula), name))
+        return cls(tuple(calls.values()), tuple(shown))
+
+
+def _free(number: int, taken: set[str]) -> str:
+    name = f"__call_{number}"
+    while name in taken:
+        name = f"_{name}"
+    return name
+
+
+def _check(tree: exp.Expr, formula: exp.Expr, known: set[str], text: str) -> None:
+    """Refuse what is no expression over aggregates: one without any, or with columns of single events."""
+    inner = aggregate_inside(formula)
+    if inner:
+        raise unknown(inner.partition("(")[0], text)
+    strange = next((column for column in formula.find_all(exp.Column) if column.name not in known), None)
+    around = strange.find_ancestor(exp.Anonymous) if strange is not None else tree.find(exp.Anonymous)
+    if strange is None and any(is_call(node) for node in tree.walk()):
+        return
+    if around is not None:
+        raise unknown(around.name, text)
+    if strange is None or strange is formula:
+        raise AggregateError(
+            f"aggregate {text!r} is not a call of an aggregate function, nor an expression over such; "
+            "write it such as 'min(temperature)'"
+        )
+    raise AggregateError(
+        f"aggregate {text!r} has {sql_of(strange)!r} outside of any aggregate function; "
+        "aggregate it, or add it to the keys"
+    )

@@ -1,0 +1,1 @@
+"""How a plan runs: decided once, checked, printed; engines only write it down."""

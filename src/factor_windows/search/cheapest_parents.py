@@ -1,0 +1,25 @@
+"""Share among the query's own windows. Paper: Algorithm 1, which is optimal when nothing may be added."""
+
+from __future__ import annotations
+
+from factor_windows.algebra.graph import CoverageGraph, Node, window_of
+from factor_windows.cost.model import CostModel
+from factor_windows.plan import Tree
+
+
+def cheapest_parents(graph: CoverageGraph, cost: CostModel) -> Tree:
+    """Let every node read the parent from which it is cheapest: the paper's min-cost graph."""
+    return {node: cheapest_parent(node, graph.parents[node], cost) for node in graph.nodes}
+
+
+def cheapest_parent(node: Node, parents: tuple[Node, ...], cost: CostModel) -> Node | None:
+    """Choose one parent: the raw events only if they are cheaper than any other, and among equals the longest."""
+    if not parents:
+        return None
+    best = min(parents, key=lambda parent: (cost.price(node, parent), _longest_first(parent)))
+    return best if cost.price(node, best) <= cost.price(node, None) else None
+
+
+def _longest_first(node: Node) -> tuple[int, ...]:
+    window = window_of(node)
+    return (-window.range, -window.slide, window.offset, len(node.keys))

@@ -1,0 +1,127 @@
+"""Aggregates and times as Spark columns: what depends on the types that a DataFrame has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    NumericType,
+    StructField,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from factor_windows.algebra.packs import Packing
+from factor_windows.errors import QueryError
+from factor_windows.functions.aggregate import Aggregate
+from factor_windows.functions.columns import StateColumns
+from factor_windows.functions.table import State
+from factor_windows.query import Query
+from factor_windows.spark.messages import spark_says
+from factor_windows.spark.nullability import never_null
+from factor_windows.spark.typed import typed_states
+
+_FIXED_SIZE = (NumericType, BooleanType, DateType, TimestampType, TimestampNTZType)
+_EPOCH_NTZ = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """One result: from the states by `lower`, or, for those that cannot be shared, `direct` from events."""
+
+    name: str
+    type: DataType
+    nullable: bool
+    lower: str
+    direct: str
+    states: tuple[str, ...]
+    """The columns of the states that it is made from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """What a DataFrame says about a query: names and types, as the user's own query would have them."""
+
+    keys: tuple[StructField, ...]
+    time: DataType
+    results: tuple[ResultColumn, ...]
+    states: tuple[State, ...]
+    """The partial states, with the names of their columns and, instead of placeholders, columns to combine."""
+    shared: bool
+    """Whether every aggregate can be computed from states here."""
+
+
+def types_of(query: Query, events: DataFrame, prefix: str, *, earlier: bool = False) -> Types:
+    """Ask Spark, which only analyzes the query for this, and lay out the states; or as an `earlier` version did."""
+    with spark_says("Spark cannot read the query"):
+        # Names are asked for with the user's own words: written back, `x IS NOT NULL` would be another name.
+        asked = [
+            query.parsed_time.sql,
+            *query.asked_keys,
+            *(text for each in query.parsed_aggregates for text in _read(each)),
+        ]
+        fields = iter(events.select(*(F.expr(text) for text in asked)).schema)
+        results = events.agg(*(F.expr(aggregate) for aggregate in query.asked_aggregates)).schema
+    time = next(fields).dataType
+    keys = tuple(islice(fields, len(query.keys)))
+    if not isinstance(time, TimestampType | TimestampNTZType | DateType):
+        raise QueryError(
+            f"time {query.time!r} is of type {time.simpleString()}; it must be a timestamp, a timestamp_ntz or a date"
+        )
+    layout, time_column = StateColumns(f"{prefix}s"), f"`{prefix}t`"
+    columns = []
+    shared = True
+    for aggregate, field in zip(query.parsed_aggregates, results, strict=True):
+        types = [argument.dataType for argument in islice(fields, len(_read(aggregate)))]
+        typed = typed_states(aggregate, field.dataType, types, events, earlier=earlier)
+        shared = shared and typed is not None
+        lower = ""
+        used: tuple[str, ...] = ()
+        if typed is not None:
+            states, template = typed
+            lower = layout.add(aggregate, aggregate.fill(states, time=time_column, guard=not earlier), template)
+            used = layout.used[-1]
+            lower = never_null(lower, field)
+        direct = aggregate.direct(time=time_column)
+        columns.append(ResultColumn(field.name, field.dataType, field.nullable, lower, direct, used))
+    return Types(keys, time, tuple(columns), layout.states, shared)
+
+
+def packing_of(query: Query, types: Types) -> Packing | None:
+    """Say how the states of a query can be packed, now that their types are known."""
+    packing = Packing.of_states(types.states) if types.shared else None
+    if packing is None or not all(isinstance(result.type, _FIXED_SIZE) for result in types.results):
+        return None
+    # Decimals grow with each addition that Spark is asked for.
+    exact = not any(isinstance(result.type, DecimalType) for result in types.results)
+    return replace(packing, folds=packing.folds and exact)
+
+
+def _read(aggregate: Aggregate) -> list[str]:
+    """List the arguments that have a type."""
+    return [text for text in aggregate.arguments if text != "*"]
+
+
+def microseconds(sql: str, time: DataType) -> str:
+    """Return a time as Spark's window() counts it: microseconds since 1970."""
+    if isinstance(time, TimestampNTZType):
+        # No function turns a time without a zone into a number without going through the session's zone.
+        return (
+            f"unix_date(CAST({sql} AS DATE)) * 86400000000L + hour({sql}) * 3600000000L + minute({sql}) * 60000000L"
+            f" + CAST(extract(SECOND FROM {sql}) * 1000000 AS BIGINT)"
+        )
+    return f"unix_micros(CAST({sql} AS TIMESTAMP))"
+
+
+def timestamp(micros: str, time: DataType) -> str:
+    """Return microseconds as a time of the same kind as the events'."""
+    if isinstance(time, TimestampNTZType):
+        return f"{_EPOCH_NTZ} + INTERVAL '0.000001' SECOND * ({micros})"
+    return f"timestamp_micros({micros})"
