@@ -20,9 +20,10 @@ from benchmarks.experiments import ALONE, STREAMS, Case
 from benchmarks.peers import PEERS, peers_of
 from benchmarks.results import Result
 from benchmarks.timing import rounds
-from factor_windows.algebra.packs import Packing
+from factor_windows.algebra.pane_row import Packing
 from factor_windows.functions.expression import quoted
-from factor_windows.physical.levels import RAW, compile_levels
+from factor_windows.physical.assigner import RAW
+from factor_windows.physical.choose import choose_layout
 from factor_windows.plan import Plan
 from factor_windows.search import SEARCHES, optimize
 from factor_windows.spark.calibrate import counted
@@ -175,10 +176,10 @@ def naive_counts(case: Case) -> dict[str, float]:
 
 def way(plan: Plan) -> str:
     """Describe how a plan runs, whatever the search that found it, and whatever nodes it leaves out."""
-    physical = compile_levels(plan, packing=Packing.of(plan.query))
+    layout = choose_layout(plan, packing=Packing.of(plan.query))
     label = {place: node.window.label for place, node in enumerate(plan.nodes)} | {RAW: "raw"}
-    levels = [sorted((label[feed.source], label[feed.target]) for feed in level.feeds) for level in physical.levels]
-    return f"{levels} {physical.together} {physical.chunk} {physical.pack}"
+    levels = [sorted((label[each.source], label[each.target]) for each in level.assigners) for level in layout.levels]
+    return f"{levels} {layout.distribution.value} {layout.chunk} {layout.pane_row}"
 
 
 def _shuffled(spark: SparkSession) -> int:

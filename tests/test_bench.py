@@ -16,7 +16,7 @@ from benchmarks.results import Result, Store
 from benchmarks.run import Evaluation, Job, Options, _measured
 from benchmarks.window_sets import GENERATORS, random_windows, sequential_windows
 from factor_windows import OptionError
-from factor_windows.algebra.packs import Packing
+from factor_windows.algebra.pane_row import Packing
 from factor_windows.cli.main import app
 from factor_windows.cost.prices import Prices
 from factor_windows.spark import calibrate

@@ -1,79 +1,40 @@
-"""Levels give what a query means, whichever depths of the tree they keep; checked in plain Python, without Spark."""
+"""Physical plans give what a query means, whichever layout is chosen; computed in plain Python, without Spark."""
 
-from collections import defaultdict
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import window_sets
 
-from factor_windows import Query, Window, hopping, optimize, tumbling
-from factor_windows.algebra.packs import Packing
+from factor_windows import PlanError, Query, Window, hopping, optimize, physical, tumbling
+from factor_windows.algebra.pane_row import Packing
 from factor_windows.algebra.slices import Slices
-from factor_windows.physical.levels import (
-    FAST_HASH_GROUPS,
-    RAW,
-    Physical,
-    _depths_to_keep,
-    _flattened,
-    _layouts,
-    compile_levels,
-    counts_of,
-)
+from factor_windows.engines.python import evaluate, run
+from factor_windows.physical import Target
+from factor_windows.physical.assigner import RAW
+from factor_windows.physical.choose import FAST_HASH_GROUPS, choose_layout, count_work
+from factor_windows.physical.layout import Distribution, Layout, flatten, layouts
+from factor_windows.physical.steps import Chunk, Explode
 
 times = st.lists(st.integers(-40, 40), max_size=25)
 
 
-def counted_by_levels(levels, plan, events, pack=None):
-    """Run levels as Spark does: fan every row out to its entries, and group by node and start."""
-    rows = [(RAW, time, 1, time) for time in events]
-    for number, level in enumerate(levels):
-        if pack and number == 1:
-            rows = out_of_packs(rows, pack, plan, unpacked(levels, plan))
-        groups = defaultdict(list)
-        for node, begin, count, least in rows:
-            for feed, step in level.entries:
-                for each in [step] if level.flat else range(feed.steps):
-                    if feed.source == node:
-                        edge = max(begin - (begin - offset) % length for length, offset in feed.edges)
-                        start = edge - feed.back(each)
-                        on_grid = (start - feed.grid[1]) % feed.grid[0] == 0
-                        if begin - start <= feed.reach and on_grid:
-                            groups[feed.target, start].append((count, least))
-        rows = [(*key, sum(c for c, _ in found), min(v for _, v in found)) for key, found in groups.items()]
-    if pack and len(levels) == 1:
-        rows = out_of_packs(rows, pack, plan, unpacked(levels, plan))
-    return {(plan.nodes[node].window, start): (count, least) for node, start, count, least in rows}
+def rows_of(results):
+    return sorted(map(tuple, (row.values() for row in results)))
 
 
-def unpacked(levels, plan):
-    return Physical(levels, "nothing", 0, None, ()).unpacked(plan)
-
-
-def out_of_packs(rows, pack, plan, wanted):
-    """Put panes into the slots of rows, and take each pane and what is merged of several out again."""
-    stretches = defaultdict(dict)
-    for _, start, count, least in rows:
-        after = (start - pack.window.offset) % pack.window.range
-        stretches[start - after][after // pack.pane.range] = (count, least)
-    found = []
-    for begin, filled in stretches.items():
-        for node in wanted:
-            for slots in pack.slots_of(plan.nodes[node].window):
-                inside = [filled[slot] for slot in slots if slot in filled]
-                if inside:
-                    start = begin + slots.start * pack.pane.range
-                    found.append((node, start, sum(c for c, _ in inside), min(v for _, v in inside)))
-    return found
-
-
-def counted_by_definition(windows, events):
-    groups = defaultdict(list)
-    for window in windows:
-        for time in events:
-            for start in window.starts_of(time):
-                groups[window, start].append(time)
-    return {key: (len(found), min(found)) for key, found in groups.items()}
+def assert_every_layout_gives(plan, events, expected):
+    """Compute a plan in plain Python as each layout says, its rows shuffled in each way there is."""
+    target = Target.assumed(plan.query)
+    longest = max(node.window.range for node in plan.nodes)
+    for layout in layouts(plan, Packing.of(plan.query)):
+        length = layout.pane_row.window.range if layout.pane_row else 1
+        chunk = -(-longest // length) * length
+        for distribution in Distribution:
+            if distribution is not Distribution.EVENTS_BY_KEY or not layout.pane_row:
+                compiled = physical.compile(plan, target, replace(layout, distribution=distribution, chunk=chunk))
+                assert rows_of(run(compiled, events)) == expected
 
 
 @settings(max_examples=80, deadline=None)
@@ -82,20 +43,13 @@ def counted_by_definition(windows, events):
     times,
     st.sampled_from([0.5, 5, 500]),
     st.sampled_from(["coverage", "factor", "slicing", "best"]),
-    st.sampled_from(["count(*)", "min(t)"]),
+    st.sampled_from([["count(*)", "sum(v)"], ["min(v)", "max(v)"]]),
 )
-def test_whichever_depths_are_kept_the_rows_are_the_same(made, events, rate, search, function):
-    plan = optimize(
-        Query(time="t", windows=made, aggregates=[function]), search=search, rate=rate, unit="1 microsecond"
-    )
-    expected = counted_by_definition(made, events)
-    for levels, pack in _layouts(plan, Packing(states=2, folds=True)):
-        found = counted_by_levels(levels, plan, events, pack)
-        assert found.keys() == expected.keys()
-        for key, (count, least) in expected.items():
-            assert found[key][1] == least
-            if function == "count(*)":
-                assert found[key][0] == count
+def test_whichever_layout_is_chosen_the_rows_are_the_same(made, at, rate, search, functions):
+    query = Query(time="t", keys=["k"], windows=made, aggregates=functions)
+    events = [{"t": time, "k": place % 2, "v": time} for place, time in enumerate(at)]
+    plan = optimize(query, search=search, rate=rate, unit="1 microsecond")
+    assert_every_layout_gives(plan, events, rows_of(evaluate(query, events)))
 
 
 LONG = {
@@ -111,14 +65,9 @@ LONG = {
 def test_long_windows_run_through_hidden_ones(name, function):
     plan = optimize(Query(time="t", windows=LONG[name], aggregates=[function]), rate=1000, unit="1 second")
     assert any(isinstance(node.window, Slices) or not node.exposed for node in plan.nodes)
-    events = [second * 1_000_000 + 17 for second in (-100, -3, 0, 1, 1, 2, 30, 31, 95, 200)]
-    expected = counted_by_definition(LONG[name], events)
-    for kept in _depths_to_keep(plan):
-        found = counted_by_levels(_flattened(plan, kept), plan, events)
-        assert found.keys() == expected.keys()
-        assert all(found[key][1] == least for key, (_, least) in expected.items())
-        if function == "sum(v)":
-            assert found == expected
+    seconds = (-100, -3, 0, 1, 1, 2, 30, 31, 95, 200)
+    events = [{"t": second * 1_000_000 + 17, "v": second % 7} for second in seconds]
+    assert_every_layout_gives(plan, events, rows_of(evaluate(plan.query, events)))
 
 
 def test_a_tumbling_window_reads_one_instance_of_a_hopping_one_of_its_range():
@@ -139,7 +88,7 @@ def test_small_data_runs_in_one_level_and_large_data_in_two():
         rate, keys, events = 100.0, 20, 500_000_000
 
     query = Query(time="t", keys=["k"], windows=[tumbling(f"{n}s") for n in (20, 30, 50)], aggregates=["sum(v)"])
-    assert [len(compile_levels(optimize(query, statistics=each)).levels) for each in (Small, Large)] == [1, 2]
+    assert [len(choose_layout(optimize(query, statistics=each)).levels) for each in (Small, Large)] == [1, 2]
 
 
 def test_few_rows_are_brought_together_in_few_partitions():
@@ -153,16 +102,19 @@ def test_few_rows_are_brought_together_in_few_partitions():
     class Long(Known):
         events = 10**10
 
-    assert compile_levels(optimize(query, statistics=Known()), partitions=8).partitions == 1
-    assert compile_levels(optimize(query, statistics=Long()), partitions=8).partitions == 32
-    assert compile_levels(optimize(query, rate=100, unit="1 second"), partitions=8).partitions == 32
+    assert choose_layout(optimize(query, statistics=Known()), partitions=8).partitions == 1
+    assert choose_layout(optimize(query, statistics=Long()), partitions=8).partitions == 32
+    assert choose_layout(optimize(query, rate=100, unit="1 second"), partitions=8).partitions == 32
 
 
-@pytest.mark.parametrize(("keys", "together", "partitions"), [(15, "chunks", 32), (20, "keys", 10), (500, "keys", 32)])
-def test_keys_are_enough_to_spread_the_work_if_every_partition_has_two(keys, together, partitions):
+@pytest.mark.parametrize(
+    ("keys", "distribution", "partitions"),
+    [(15, Distribution.BY_KEY_AND_CHUNK, 32), (20, Distribution.BY_KEY, 10), (500, Distribution.BY_KEY, 32)],
+)
+def test_keys_are_enough_to_spread_the_work_if_every_partition_has_two(keys, distribution, partitions):
     query = Query(time="t", keys=["k"], windows=[tumbling(f"{n}s") for n in (20, 30, 50)], aggregates=["sum(v)"])
-    physical = compile_levels(optimize(query, rate=1000 * keys, unit="1 second", keys=keys), partitions=8)
-    assert (physical.together, physical.partitions) == (together, partitions)
+    physical = choose_layout(optimize(query, rate=1000 * keys, unit="1 second", keys=keys), partitions=8)
+    assert (physical.distribution, physical.partitions) == (distribution, partitions)
 
 
 @pytest.mark.parametrize(("keys", "crowded"), [([], 1 - FAST_HASH_GROUPS / 1_000_000), (["k"], 1.0)])
@@ -172,7 +124,7 @@ def test_updates_are_slow_with_keys_and_beyond_the_quick_hash_table(keys, crowde
 
     query = Query(time="t", keys=keys, windows=[tumbling("1s")], aggregates=["sum(v)"])
     plan = optimize(query, statistics=Known())
-    counts = counts_of(compile_levels(plan), plan, plan.cost_model)
+    counts = count_work(choose_layout(plan), plan, plan.cost_model)
     assert counts["crowded"] == pytest.approx(crowded * counts["update"])
 
 
@@ -183,9 +135,9 @@ def test_no_row_is_copied_more_often_than_the_cost_says(function):
     query = Query(time="ts", windows=windows, aggregates=[function])
     for options in ({}, {"rate": 10**9}, {"slices": False, "keys": 500, "rate": 10**11}, {"rate": 50}):
         plan = optimize(query, unit="1 second", **options)
-        levels = _flattened(plan, frozenset(range(1, 1 + len(plan.nodes))))
+        levels = flatten(plan, frozenset(range(1, 1 + len(plan.nodes))))
         cost, rows = plan.cost_model, [plan.cost_model.rows_of(node.node) for node in plan.nodes]
-        for feed in (feed for level in levels for feed in level.feeds if feed.source not in (RAW, feed.target)):
+        for feed in (feed for level in levels for feed in level.assigners if feed.source not in (RAW, feed.target)):
             parent, child = (plan.nodes[place].window for place in (feed.source, feed.target))
             looked = feed.steps * rows[feed.source] * cost.prices.relative("edge")
             assert looked <= 1.01 * cost.of(child, parent)
@@ -199,25 +151,25 @@ def keyed(*windows, function="min(v)", **options):
 def test_panes_of_few_events_are_packed_and_those_of_many_are_not():
     few = keyed(*(tumbling(f"{n}s") for n in (10, 15, 20, 35)))
     many = keyed(*(tumbling(f"{n}m") for n in (10, 15, 20, 35)))
-    packs = [compile_levels(plan, packing=Packing.of(query)).pack for query, plan in (few, many)]
+    packs = [choose_layout(plan, packing=Packing.of(query)).pane_row for query, plan in (few, many)]
     assert packs[0] is not None
     assert packs[1] is None
 
 
 def test_windows_that_fit_into_a_pack_are_merged_there_and_need_no_second_level():
     query, plan = keyed(tumbling("10s"), tumbling("15s"), tumbling("20s"), tumbling("1m"))
-    physical = compile_levels(plan, packing=Packing.of(query))
-    assert (len(physical.levels), physical.together) == (1, "nothing")
+    physical = choose_layout(plan, packing=Packing.of(query))
+    assert (len(physical.levels), physical.distribution) == (1, Distribution.BY_LEVEL)
     assert {plan.nodes[place].window for place in physical.unpacked(plan)} == set(query.windows)
 
 
 def test_chunks_are_whole_packs():
     windows = [tumbling(f"{seconds} seconds") for seconds in range(10, 60, 5)]
     query = Query(time="t", windows=windows, aggregates=["sum(v)"])
-    physical = compile_levels(optimize(query, rate=1, unit="1 second"), packing=Packing.of(query))
-    assert physical.together == "chunks"
-    assert (physical.pack.window.range, physical.pack.slots) == (120_000_000, 24)
-    assert physical.chunk % physical.pack.window.range == 0
+    physical = choose_layout(optimize(query, rate=1, unit="1 second"), packing=Packing.of(query))
+    assert physical.distribution == Distribution.BY_KEY_AND_CHUNK
+    assert (physical.pane_row.window.range, physical.pane_row.slots) == (120_000_000, 24)
+    assert physical.chunk % physical.pane_row.window.range == 0
 
 
 @pytest.mark.parametrize("function", ["collect_set(v)", "median(v)", "min_by(v, w)", "approx_count_distinct(v)"])
@@ -227,3 +179,62 @@ def test_states_without_a_fixed_size_are_not_packed(function):
 
 def test_moments_are_packed_but_not_merged_inside_rows():
     assert Packing.of(keyed(tumbling("10s"), function="stddev(v)")[0]) == Packing(states=3, folds=False)
+
+
+def compiled_paper_plan():
+    query = Query(time="t", windows=[tumbling(f"{n}m") for n in (20, 30, 40)], aggregates=["sum(v)"])
+    plan = optimize(query, search="factor", rate=1000, unit="1 second")
+    return physical.compile(plan, Target.assumed(query, partitions=8))
+
+
+def test_a_physical_plan_prints_itself():
+    assert str(compiled_paper_plan()).splitlines()[1:] == [
+        "  partial results are brought together by chunks of 1 day 18 hours 40 minutes",
+        "  level 1",
+        "    10 minutes from raw events",
+        "  level 2",
+        "    20 minutes from 10 minutes",
+        "    40 minutes from 10 minutes",
+        "    30 minutes from 10 minutes",
+    ]
+
+
+def test_a_physical_plan_refuses_a_column_that_nobody_makes():
+    compiled = compiled_paper_plan()
+    steps = tuple(step for step in compiled.steps if not isinstance(step, Chunk))
+    with pytest.raises(PlanError, match="Repartition reads the column '__fw_chunk', which no step before it makes"):
+        replace(compiled, steps=steps)
+
+
+def test_a_physical_plan_refuses_a_lookup_with_too_few_entries():
+    compiled = compiled_paper_plan()
+    steps = tuple(
+        replace(step, sources=step.sources[1:]) if isinstance(step, Explode) else step for step in compiled.steps
+    )
+    with pytest.raises(PlanError, match="has 3 values for 2 entries"):
+        replace(compiled, steps=steps)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda *levels: levels[1:], "level 1 reads '10 minutes' before it is computed"),
+        (lambda *levels: (*levels, levels[1]), "'20 minutes' is computed twice"),
+        (lambda *levels: levels[:1], "'20 minutes' is shown, and never computed"),
+    ],
+)
+def test_a_physical_plan_refuses_levels_that_do_not_compute_every_node_once(change, problem):
+    compiled = compiled_paper_plan()
+    with pytest.raises(PlanError, match=problem):
+        replace(compiled, layout=Layout(change(*compiled.layout.levels)))
+
+
+def test_a_physical_plan_refuses_a_relation_that_is_not_true():
+    compiled = compiled_paper_plan()
+    place = {node.name: place for place, node in enumerate(compiled.plan.nodes)}
+    first, second = compiled.layout.levels
+    wrong = replace(second.assigners[0], source=place["20 minutes"], target=place["30 minutes"])
+    above = tuple(each for each in second.assigners if each.target != wrong.target)
+    levels = (first, replace(second, assigners=above), replace(second, assigners=(wrong,)))
+    with pytest.raises(PlanError, match="'30 minutes' cannot be computed from '20 minutes' for such functions"):
+        replace(compiled, layout=Layout(levels))

@@ -13,7 +13,7 @@ from factor_windows import OptionError, Query, QueryError, aggregate, analyze, h
 from factor_windows.cost.prices import Prices
 from factor_windows.engines import spark_batch as batch
 from factor_windows.engines.python import evaluate
-from factor_windows.physical import levels
+from factor_windows.physical import choose, layout
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
 
@@ -401,8 +401,8 @@ def test_very_long_windows_run(spark):
 @pytest.mark.parametrize("seed", range(2000, 2005))
 def test_chunks_as_short_as_the_longest_window_lose_nothing_at_their_edges(spark, monkeypatch, seed):
     """Chunks are so long that few instances reach from one into the next; here nearly all do, and plans are deep."""
-    monkeypatch.setattr(levels, "CHUNK_RANGES", 1)
-    monkeypatch.setattr(levels, "WORTH_A_LEVEL", 1.0)
+    monkeypatch.setattr(choose, "CHUNK_RANGES", 1)
+    monkeypatch.setattr(choose, "WORTH_A_LEVEL", 1.0)
     compiled(spark, False)
     rng = random.Random(seed)
     fixed = [tumbling("2s"), hopping("24s", "12s"), tumbling("12s"), hopping("36s", "12s")]
@@ -412,7 +412,7 @@ def test_chunks_as_short_as_the_longest_window_lose_nothing_at_their_edges(spark
     )
     events = events_of(rng, spark)
     plan = optimize(query)
-    assert levels.compile_levels(plan).together == "chunks"
+    assert choose.choose_layout(plan).distribution is layout.Distribution.BY_KEY_AND_CHUNK
     assert_equal(query, by_instance(query, plan.run(events)), by_instance(query, naive(query, events)))
 
 
@@ -421,7 +421,7 @@ def only_packed(layouts):
 
     def chosen(plan, packing):
         found = list(layouts(plan, packing))
-        return [each for each in found if each[1]] or found
+        return [each for each in found if each.pane_row] or found
 
     return chosen
 
@@ -429,8 +429,8 @@ def only_packed(layouts):
 @pytest.mark.parametrize("seed", range(3000, 3000 + CASES))
 def test_packed_panes_give_what_naive_spark_gives(spark, monkeypatch, seed):
     """Nulls, empty slots, offsets, times before 1970, several states, and chunks whose edges many instances cross."""
-    monkeypatch.setattr(levels, "CHUNK_RANGES", 1)
-    monkeypatch.setattr(levels, "_layouts", only_packed(levels._layouts))
+    monkeypatch.setattr(choose, "CHUNK_RANGES", 1)
+    monkeypatch.setattr(choose, "layouts", only_packed(choose.layouts))
     compiled(spark, seed % 5 == 0)
     rng = random.Random(seed)
     fixed = [tumbling("2s"), tumbling("4s"), tumbling("6s"), hopping("24s", "8s"), tumbling("14s")]
@@ -450,7 +450,7 @@ def test_packed_panes_give_what_naive_spark_gives(spark, monkeypatch, seed):
 
 
 def test_a_pane_of_nulls_only_is_a_row_and_an_empty_one_is_not(spark, monkeypatch):
-    monkeypatch.setattr(levels, "_layouts", only_packed(levels._layouts))
+    monkeypatch.setattr(choose, "layouts", only_packed(choose.layouts))
     events = spark.sql(
         "SELECT timestamp_micros(t * 1000000) AS ts, CAST(null AS double) AS v FROM VALUES 1, 3, 25 AS _(t)"
     )
@@ -463,7 +463,7 @@ def test_a_pane_of_nulls_only_is_a_row_and_an_empty_one_is_not(spark, monkeypatc
 
 
 def test_a_hidden_pane_whose_windows_are_all_merged_inside_packs_is_not_shown(spark, monkeypatch):
-    monkeypatch.setattr(levels, "_layouts", only_packed(levels._layouts))
+    monkeypatch.setattr(choose, "layouts", only_packed(choose.layouts))
     events = spark.range(90).selectExpr("timestamp_micros(id * 1000000) AS ts", "id % 2 AS k", "id AS v")
     query = Query(time="ts", keys=["k"], windows=[tumbling("20s"), tumbling("30s")], aggregates=["sum(v)"])
     plan = optimize(query)
@@ -476,7 +476,7 @@ def test_slices_run_on_spark_and_as_sql(spark):
     windows = [tumbling("15s"), tumbling("17s", offset="2s"), hopping("60s", "25s"), tumbling("19s")]
     query = Query(time="ts", keys=["k"], windows=windows, aggregates=["sum(v)", "max(v)", "count(*)"])
     plan = optimize(query, rate=20, unit="1 second", prices=Prices(edge=0))
-    assert [len(feed.edges) > 1 for feed in levels.compile_levels(plan).levels[0].feeds] == [True]
+    assert [len(feed.edges) > 1 for feed in choose.choose_layout(plan).levels[0].assigners] == [True]
     events = spark.range(-400, 400).selectExpr(
         "timestamp_micros(id * 1370000) AS ts", "id % 3 AS k", "CAST(id * id % 11 AS double) AS v"
     )
@@ -496,7 +496,7 @@ def test_slices_run_on_spark_and_as_sql(spark):
 def test_a_very_deep_plan_runs_in_few_levels():
     chain = [hopping(f"{n}s", "1s") for n in range(2, 400)]
     plan = optimize(Query(time="ts", windows=chain, aggregates=["min(v)"]), search="coverage")
-    assert len(levels.compile_levels(plan).levels) <= levels.MOST_LEVELS
+    assert len(choose.choose_layout(plan).levels) <= layout.MOST_LEVELS
 
 
 def test_one_call_does_it_all(spark):
@@ -612,14 +612,14 @@ def test_explain_shows_the_physical_plan_that_runs(spark):
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
     try:
         spark.conf.set("spark.sql.shuffle.partitions", 8)
-        ran = batch._Batch(plan, events).physical
+        ran = batch.explained(plan, events).layout
         text = plan.explain(events=events)
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", partitions)
     told = text.split("on Spark, for these events\n")[1].splitlines()
     assert [line.strip() for line in told[: len(ran.notes)]] == list(ran.notes)
     assert sum(line.startswith("  level ") for line in told) == len(ran.levels)
-    assert ran.notes != levels.compile_levels(plan).notes
+    assert ran.notes != choose.choose_layout(plan).notes
 
 
 def test_what_is_no_dataframe_is_refused_in_words(spark):

@@ -22,7 +22,7 @@ from factor_windows import (
     use_rocksdb,
 )
 from factor_windows.cost.prices import Prices
-from factor_windows.physical.levels import compile_levels
+from factor_windows.physical.choose import choose_layout
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
 from factor_windows.spark.watermark import EVENT_TIME, WATERMARK
@@ -124,8 +124,8 @@ def test_slices_run_on_a_stream(spark, tmp_path):
     windows = [tumbling("15s"), tumbling("17s", offset="2s"), hopping("60s", "25s"), tumbling("19s")]
     query = Query(time="ts", keys=["k"], windows=windows, aggregates=["sum(v)", "max(v)"])
     plan = optimize(query, rate=20, unit="1 second", prices=Prices(edge=0))
-    first = compile_levels(plan, streaming=True).levels[0]
-    assert [len(feed.edges) > 1 for feed in first.feeds] == [True]
+    first = choose_layout(plan, streaming=True).levels[0]
+    assert [len(feed.edges) > 1 for feed in first.assigners] == [True]
     running = finish(plan.run(stream_of(spark, tmp_path / "in")), "sliced")
     closed = naive(query, events).where(F.col("window_end") <= F.lit(watermark_of(running)))
     assert closed.count() > 0
@@ -139,7 +139,7 @@ def test_ladders_run_as_one_chain(spark, tmp_path):
     plan = optimize(Query(time="ts", windows=windows, aggregates=["sum(v)", "max(v)"]), rate=100, unit="1 second")
     query = finish(plan.run(stream_of(spark, tmp_path / "in")), "deep")
     assert len(query.lastProgress["stateOperators"]) == 3
-    assert max(feed.steps for level in compile_levels(plan, streaming=True).levels for feed in level.feeds) < 120
+    assert max(feed.steps for level in choose_layout(plan, streaming=True).levels for feed in level.assigners) < 120
     closed = plan.run(events).where(F.col("window_end") <= F.lit(watermark_of(query)))
     assert differing_rows(spark.table("deep"), closed) == 0
 

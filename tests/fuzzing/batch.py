@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from factor_windows import Query, optimize
-from factor_windows.engines import spark_batch as batch
-from factor_windows.physical import levels
-from factor_windows.spark.types import packing_of
+from factor_windows import Query, optimize, physical
+from factor_windows.engines import spark_batch
+from factor_windows.engines.spark_rows import Rows
+from factor_windows.physical import PhysicalPlan
+from factor_windows.physical.layout import Distribution, Layout, layouts
+from factor_windows.spark.result import apply_post_aggregation
 from fuzzing.data import COLUMNS, Data, draw_data
 from fuzzing.engines import by_duckdb, by_reference
 from fuzzing.naive import by_hand
@@ -54,30 +56,37 @@ class Case:
         return not odd and self.data.kind == "timestamp" and is_plain(self.query)
 
 
-def _forced(together: str) -> Callable[..., DataFrame]:
-    """Run a plan with rows brought together in a given way, or panes in packs, whatever the costs say."""
+def _forced(way: str) -> Callable[..., DataFrame]:
+    """Run a plan with rows shuffled in a given way, or panes in rows, whatever the costs say."""
 
-    class Forced(batch._Batch):
-        def __init__(self, plan, events):
-            super().__init__(plan, events)
-            physical = self.physical
-            if not self.types.shared or (together == "keys" and not self.keys):
-                return
-            packing = packing_of(self.query, self.types) if together == "packs" else None
-            *_, (deepest, pack) = levels._layouts(self.plan, packing)
-            physical = replace(physical, levels=deepest, pack=pack, together="nothing", partitions=2)
-            if together == "events":
-                if self.keys:
-                    self.physical = replace(physical, together="events")
-            elif len(deepest) > 1:
-                # Chunks no longer than the longest range put as many rows as can be near an edge.
-                length = pack.window.range if pack else 1
-                chunk = -(-self.longest // length) * length
-                self.physical = replace(physical, together="chunks" if together == "packs" else together, chunk=chunk)
-            elif pack:
-                self.physical = physical
+    def run(plan, events):
+        rows = Rows(plan.query, events, text_as_bytes=True)
+        compiled = spark_batch.compile_for(plan, rows)
+        if rows.types.shared and (layout := _layout(way, compiled)) is not None:
+            compiled = physical.compile(compiled.plan, compiled.target, layout)
+        return apply_post_aggregation(plan.query, spark_batch.render(compiled, rows, events))
 
-    return lambda plan, events: Forced(plan, events).result(events)
+    return run
+
+
+def _layout(way: str, compiled: PhysicalPlan) -> Layout | None:
+    """Return the deepest layout, with rows shuffled in a given way; nothing if that way is none here."""
+    has_keys = bool(compiled.plan.query.parsed_keys)
+    *_, deepest = layouts(compiled.plan, compiled.target.packing if way == "packs" else None)
+    deepest = replace(deepest, partitions=2)
+    row = deepest.pane_row
+    if way == "events":
+        return replace(deepest, distribution=Distribution.EVENTS_BY_KEY) if has_keys else None
+    if len(deepest.levels) == 1:
+        return deepest if row else None
+    if way == "keys":
+        return replace(deepest, distribution=Distribution.BY_KEY) if has_keys else None
+    if way == "nothing":
+        return deepest
+    # Chunks no longer than the longest range put as many rows as can be near an edge.
+    length = row.window.range if row else 1
+    longest = max(node.window.range for node in compiled.plan.nodes)
+    return replace(deepest, distribution=Distribution.BY_KEY_AND_CHUNK, chunk=-(-longest // length) * length)
 
 
 def draw_cases(seed: int) -> list[Case]:

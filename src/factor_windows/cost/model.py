@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol
 
 from factor_windows.algebra.coverage import fewest, multiplier
 from factor_windows.algebra.graph import Node
-from factor_windows.algebra.packs import Packing, ways_to_pack
+from factor_windows.algebra.pane_row import Packing, ways_to_pack
 from factor_windows.algebra.slices import Segmentation, Slices, mean_length, pieces_of
 from factor_windows.algebra.window import Duration, Window, common_step, duration
 from factor_windows.cost.prices import Prices
@@ -298,7 +298,7 @@ class SparkCost:
         shuffle, slot, group = (self.prices.relative(name) for name in ("shuffle", "slot", "group"))
         rows = self.rows(segmentation)
         packed = (
-            self.rows(pack.window) * shuffle + self.rate * pack.lanes * slot + rows * group
+            self.rows(pack.window) * shuffle + self.rate * pack.columns * slot + rows * group
             for pack in ways_to_pack(segmentation, self.states)
         )
         return min([rows * shuffle, *packed])

@@ -1,32 +1,45 @@
-"""A slow and obvious evaluator over plain Python lists, following Spark's rules: the oracle of the tests.
+"""The reference: plans and queries over plain Python lists, slow and obvious, following Spark's rules.
 
-`evaluate` computes a query as it is defined. `evaluate_plan` computes it as a plan says, state by state.
+`evaluate` computes a query as it is defined. `run` computes it as a physical plan says, step by step.
 """
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from operator import add, and_, eq, floordiv, ge, le, lt, mod, mul, or_, sub
 from typing import Any
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
-from factor_windows.algebra.coverage import fewest_set
-from factor_windows.algebra.slices import Segmentation, Slices
+from factor_windows import physical
+from factor_windows.engines.python_sql import Row, tree_of, value_of
 from factor_windows.functions.aggregate import Aggregate
-from factor_windows.functions.expression import VerbatimSpark
-from factor_windows.functions.table import State
-from factor_windows.plan import Plan, PlanNode
+from factor_windows.physical import PhysicalPlan, Target
+from factor_windows.physical.steps import Chunk, Explode, Filter, Group, Project, Scan, Show, Step, Unpack, slot_column
+from factor_windows.physical.terms import Call, Column, Lookup, Number, OfNode, Sql, Term
+from factor_windows.plan import Plan
 from factor_windows.query import Query
 
-Row = Mapping[str, Any]
-Group = tuple[tuple[Any, ...], int]
-"""The keys' values and the start of an instance."""
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "+": add,
+    "-": sub,
+    "*": mul,
+    "%": mod,
+    "div": floordiv,
+    "<=": le,
+    "<": lt,
+    ">=": ge,
+    "=": eq,
+    "AND": and_,
+    "OR": or_,
+    "least": min,
+    "greatest": max,
+    "int": int,
+}
+_FOLDS: Mapping[str, Callable[[list[Any]], Any]] = {"add": sum, "least": min, "greatest": max}
 
 
 def evaluate(query: Query, rows: Iterable[Row]) -> list[dict[str, Any]]:
@@ -37,388 +50,153 @@ def evaluate(query: Query, rows: Iterable[Row]) -> list[dict[str, Any]]:
     >>> evaluate(query, [{"t": -1, "v": 1}, {"t": 3, "v": 2}, {"t": 9, "v": None}])[0]
     {'window_id': 'w', 'window_start': -10, 'window_end': 0, 'total': 1}
     """
-    events = _with_times(query, rows)
+    events = [{**row, ":time": time} for row, time in _events(query.where, query.parsed_time.sql, rows)]
     results = []
     for window, names in query.names.items():
-        for (keys, start), group in _grouped(query, events, window.starts_of).items():
+        groups: dict[tuple[tuple[Any, ...], int], list[Row]] = {}
+        for event in events:
+            keys = tuple(value_of(tree_of(key.sql), event) for key in query.parsed_keys)
+            for start in window.starts_of(event[":time"]):
+                groups.setdefault((keys, start), []).append(event)
+        for (keys, start), group in groups.items():
             values = [_direct(aggregate, group) for aggregate in query.parsed_aggregates]
-            for name in names:
-                results.append(_result(query, keys, name, start, start + window.range, values))
+            results += [_result(query, [*keys, name, start, start + window.range, *values]) for name in names]
     return results
 
 
 def evaluate_plan(plan: Plan, rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Compute a query the way a plan does: lift events to states, combine them down the tree, lower them.
-
-    Holistic functions have no states, so this is for queries without them.
-    """
-    query = plan.query
-    events = _with_times(query, rows)
-    lifts = [aggregate.states(time=":time") for aggregate in query.parsed_aggregates]
-    nodes = {node.name: node for node in plan.nodes}
-    states: dict[str, dict[Group, list[dict[str, Any]]]] = {}
-    results = []
-    for node in plan.nodes:
-        if node.parent is None:
-            groups = _grouped(query, events, node.window.starts_of)
-            states[node.name] = {group: _lifted(lifts, members) for group, members in groups.items()}
-        else:
-            states[node.name] = _combined(query, node, nodes[node.parent], states[node.parent])
-        for (keys, start), found in states[node.name].items():
-            values = [_lowered(a, env) for a, env in zip(query.parsed_aggregates, found, strict=True)]
-            for name in node.shown_as:
-                results.append(_result(query, keys, name, start, start + node.window.range, values))
-    return results
+    """Compute a query the way a plan does: lift events to states, merge them down the tree, lower them."""
+    return run(physical.compile(plan, Target.assumed(plan.query)), rows)
 
 
-def _with_times(query: Query, rows: Iterable[Row]) -> list[Row]:
-    """Put each event's time, in microseconds, under `:time`; events without a time fall out."""
-    events: list[Row] = []
+def run(compiled: PhysicalPlan, rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Compute a physical plan, step by step."""
+    engine = _Steps(compiled)
+    found: list[Row] = list(rows)
+    for step in compiled.steps:
+        found = list(engine.rows_after(step, found))
+    return [_result(compiled.plan.query, list(row.values())) for row in found]
+
+
+def _events(where: str, time: str, rows: Iterable[Row]) -> Iterator[tuple[Row, int]]:
+    """List the events that count, with their times in microseconds; those without a time fall out."""
     for row in rows:
-        time = _value(_tree(query.time), row)
-        if isinstance(time, datetime):
-            aware = time if time.tzinfo else time.replace(tzinfo=UTC)
-            time = (aware - _EPOCH) // timedelta(microseconds=1)
-        if time is not None:
-            events.append({**row, ":time": time})
-    return events
+        if where and value_of(tree_of(where), row) is not True:
+            continue
+        at = value_of(tree_of(time), row)
+        if isinstance(at, datetime):
+            aware = at if at.tzinfo else at.replace(tzinfo=UTC)
+            at = (aware - _EPOCH) // timedelta(microseconds=1)
+        if at is not None:
+            yield row, at
 
 
-def _grouped(query: Query, events: list[Row], starts_of: Callable[[int], tuple[int, ...]]) -> dict[Group, list[Row]]:
-    groups: dict[Group, list[Row]] = {}
-    for event in events:
-        keys = tuple(_value(_tree(key.sql), event) for key in query.parsed_keys)
-        for start in starts_of(event[":time"]):
-            groups.setdefault((keys, start), []).append(event)
-    return groups
-
-
-def _result(
-    query: Query, keys: Sequence[Any], name: str, start: int, end: int, values: Sequence[Any]
-) -> dict[str, Any]:
-    computed = dict(zip(query.computed, [*keys, name, start, end, *values], strict=True))
+def _result(query: Query, values: Sequence[Any]) -> dict[str, Any]:
+    computed = dict(zip(query.computed, values, strict=True))
     if not query.formulas:
         return computed
-    return {column.name: _value(_tree(column.sql), computed) for column in query.parsed_output}
+    return {column.name: value_of(tree_of(column.sql), computed) for column in query.parsed_output}
 
 
 def _direct(aggregate: Aggregate, group: list[Row]) -> Any:
-    call = _tree(aggregate.sql).copy()
+    call = tree_of(aggregate.sql).copy()
     for chosen in call.find_all(exp.Anonymous):
-        if chosen.name.lower() in ("first", "first_value", "last", "last_value"):
+        if aggregate.function.name in ("first", "last") and chosen.name.lower().startswith(aggregate.function.name):
             value = chosen.expressions[0]
-            chosen.set("this", "min_by" if chosen.name.lower().startswith("first") else "max_by")
+            chosen.set("this", "min_by" if aggregate.function.name == "first" else "max_by")
             chosen.set("expressions", [value, exp.Placeholder(this="time")])
             if "TRUE" in aggregate.arguments[1:]:
-                group = [row for row in group if _value(value, row) is not None]
-    return _value(call, {}, group)
+                group = [row for row in group if value_of(value, row) is not None]
+    return value_of(call, {}, group)
 
 
-def _lifted(lifts: list[tuple[State, ...]], group: list[Row]) -> list[dict[str, Any]]:
-    return [{state.name: _value(_tree(state.lift), {}, group) for state in states} for states in lifts]
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    compiled: PhysicalPlan
 
+    def rows_after(self, step: Step, rows: list[Row]) -> Iterable[Row]:
+        """Take rows through a step."""
+        match step:
+            case Scan():
+                for row, time in _events(step.where, step.time, rows):
+                    yield {**row, **{name: value_of(tree_of(sql), row) for name, sql in step.keys}, step.column: time}
+            case Explode():
+                yield from self._exploded(step, rows)
+            case Filter(conditions=conditions):
+                yield from (row for row in rows if all(self._value(each, row) for each in conditions))
+            case Project():
+                for row in rows:
+                    made = {name: self._value(term, row) for name, term in step.columns}
+                    yield {**row, **made} if step.keeps_others else made
+            case Group():
+                yield from self._grouped(step, rows)
+            case Chunk():
+                for row in rows:
+                    after = (row[step.start] - step.offset) % step.length
+                    for back in (0, step.length) if after < step.reach else (0,):
+                        yield {**row, step.column: row[step.start] - after - back}
+            case Unpack():
+                yield from (found for row in rows for found in self._unpacked(step, row))
+            case Show():
+                yield from (found for row in rows for found in self._shown(step, row))
+            case _:
+                yield from rows
 
-def _combined(
-    query: Query, node: PlanNode, parent: PlanNode, above: dict[Group, list[dict[str, Any]]]
-) -> dict[Group, list[dict[str, Any]]]:
-    parts: dict[Group, list[list[dict[str, Any]]]] = {}
-    for (keys, start), found in above.items():
-        for child_start in node.window.starts_of(start):
-            if _is_read(parent.window, start, node.window, child_start):
-                parts.setdefault((keys, child_start), []).append(found)
-    return {
-        group: [
-            {
-                state.name: _value(_tree(state.combine), {}, [found[position] for found in members])
-                for state in aggregate.function.states
-            }
-            for position, aggregate in enumerate(query.parsed_aggregates)
-        ]
-        for group, members in parts.items()
-    }
+    def _exploded(self, step: Explode, rows: list[Row]) -> Iterator[Row]:
+        node = self.compiled.target.names.node
+        for row in rows:
+            for entry, source in enumerate(step.sources):
+                if row.get(node, source) == source:
+                    copy = {**row, step.entry: entry}
+                    steps = 1 if step.counts is None else self._value(step.counts, copy)
+                    yield from ({**copy, step.step: number} for number in range(steps))
 
+    def _grouped(self, step: Group, rows: list[Row]) -> Iterator[Row]:
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in rows:
+            groups.setdefault(tuple(row[name] for name in step.by), []).append(row)
+        for values, members in groups.items():
+            constants = {name: self._value(term, {}) for name, term in step.constants}
+            computed = {name: value_of(tree_of(sql.text), {}, members) for name, sql in step.aggregates}
+            yield {**dict(zip(step.by, values, strict=True)), **constants, **computed}
 
-def _is_read(parent: Segmentation, start: int, child: Segmentation, child_start: int) -> bool:
-    """Say whether an instance is among those that make up another: any piece inside, or one of the fewest."""
-    if isinstance(parent, Slices) or isinstance(child, Slices) or parent.is_tumbling:
-        return True
-    return start in fewest_set(parent, child, child_start)
+    def _unpacked(self, step: Unpack, row: Row) -> Iterator[Row]:
+        for node, slots in step.entries:
+            if row[step.filled] & sum(1 << slot for slot in slots):
+                states = {}
+                for state in step.states:
+                    parts = [row[slot_column(state.name, slot)] for slot in slots]
+                    known = [part for part in parts if part is not None]
+                    states[state.name] = parts[0] if len(parts) == 1 else _FOLDS[state.fold](known) if known else None
+                start = row[step.start] + slots.start * step.pane_row.pane.range
+                yield {**{name: row[name] for name in step.keeps}, step.start: start, step.node: node, **states}
 
+    def _shown(self, step: Show, row: Row) -> Iterator[Row]:
+        keys = {name: row[name] for name in step.keys}
+        ends = {"start": self._value(step.start, row), "end": self._value(step.end, row)}
+        values = {f"value {place}": self._value(term, row) for place, term in enumerate(step.values)}
+        for name in step.names[row[step.node]]:
+            yield {**keys, "name": name, **ends, **values}
 
-def _lowered(aggregate: Aggregate, states: Row) -> Any:
-    constants = zip(aggregate.function.parameters[1:], aggregate.arguments[1:], strict=False)
-    lower = exp.replace_placeholders(_tree(aggregate.function.lower), **{name: _tree(text) for name, text in constants})
-    return _value(lower, states)
-
-
-@cache
-def _tree(sql: str) -> exp.Expr:
-    """Parse text once; callers do not change what they get."""
-    return parse_one(sql, dialect=VerbatimSpark)
-
-
-_BINARY: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
-    exp.Add: operator.add,
-    exp.Sub: operator.sub,
-    exp.Mul: operator.mul,
-    exp.Div: lambda a, b: a / b if b else None,
-    exp.EQ: operator.eq,
-    exp.NEQ: operator.ne,
-    exp.GT: lambda a, b: _order(a) > _order(b),
-    exp.GTE: lambda a, b: _order(a) >= _order(b),
-    exp.LT: lambda a, b: _order(a) < _order(b),
-    exp.LTE: lambda a, b: _order(a) <= _order(b),
-}
-
-
-def _value(tree: exp.Expr, row: Row, group: Sequence[Row] = ()) -> Any:
-    """Evaluate an expression with SQL's rules for null; aggregate calls look at the whole group."""
-
-    def inner(part: exp.Expr) -> Any:
-        return _value(part, row, group)
-
-    match tree:
-        case exp.Filter():
-            chosen = [member for member in group if _value(tree.expression.this, member) is True]
-            return _value(tree.this, row, chosen)
-        case exp.IgnoreNulls() | exp.RespectNulls():
-            return inner(tree.this)
-        case exp.Anonymous() if tree.name.lower() in _AGGREGATES:
-            arguments = tree.expressions
-            distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
-            if distinct:
-                arguments = arguments[0].expressions
-            inputs = [tuple(_value(argument, member) for argument in arguments) for member in group]
-            if distinct:
-                inputs = list({_order(values): values for values in inputs}.values())
-            return _AGGREGATES[tree.name.lower()](inputs)
-        case exp.Anonymous():
-            return _SCALARS[tree.name.lower()](*(inner(argument) for argument in tree.expressions))
-        case exp.Column():
-            return row[tree.name]
-        case exp.Placeholder():
-            return row[":time"] if tree.name == "time" else row[tree.name]
-        case exp.Star():
-            return 1
-        case exp.Literal():
-            return tree.this if tree.is_string else float(tree.this) if "." in tree.this else int(tree.this)
-        case exp.Boolean():
-            return bool(tree.this)
-        case exp.Null():
-            return None
-        case exp.Paren():
-            return inner(tree.this)
-        case exp.Neg():
-            value = inner(tree.this)
-            return None if value is None else -value
-        case exp.Is():
-            return inner(tree.this) is inner(tree.expression)
-        case exp.Not():
-            value = inner(tree.this)
-            return None if value is None else not value
-        case exp.And() | exp.Or():
-            values = [inner(tree.this), inner(tree.expression)]
-            decisive = isinstance(tree, exp.Or)
-            return decisive if decisive in values else None if None in values else not decisive
-        case exp.Case():
-            for branch in tree.args["ifs"]:
-                if inner(branch.this) is True:
-                    return inner(branch.args["true"])
-            return inner(tree.args["default"]) if tree.args.get("default") else None
-        case exp.Cast():
-            value = inner(tree.this)
-            return None if value is None else float(value)
-        case _ if type(tree) in _BINARY:
-            left, right = inner(tree.this), inner(tree.expression)
-            return None if left is None or right is None else _BINARY[type(tree)](left, right)
-    raise NotImplementedError(f"the reference does not evaluate {tree.sql()}")
-
-
-def _order(value: Any) -> tuple[Any, ...]:
-    """Order values as Spark does: null first, NaN last."""
-    if value is None:
-        return (0,)
-    if isinstance(value, tuple):
-        return (1, tuple(_order(part) for part in value))
-    return (2,) if isinstance(value, float) and math.isnan(value) else (1, value)
-
-
-Inputs = list[tuple[Any, ...]]
-
-
-def _known(inputs: Inputs) -> list[Any]:
-    return [values[0] for values in inputs if values[0] is not None]
-
-
-def _pairs(inputs: Inputs) -> list[tuple[float, float]]:
-    """The (x, y) of regr_xxx(y, x), where both are known."""
-    return [(float(x), float(y)) for y, x in inputs if x is not None and y is not None]
-
-
-def _added(values: list[Any]) -> Any:
-    if not values:
-        return None
-    return math.fsum(values) if any(isinstance(value, float) for value in values) else sum(values)
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
-
-
-def _comoment(pairs: Sequence[tuple[float, float]]) -> float | None:
-    if not pairs:
-        return None
-    mean_x = math.fsum(x for x, _ in pairs) / len(pairs)
-    mean_y = math.fsum(y for _, y in pairs) / len(pairs)
-    return math.fsum((x - mean_x) * (y - mean_y) for x, y in pairs)
-
-
-def _spread(inputs: Inputs, *, taken: int, root: bool) -> float | None:
-    """Variance or standard deviation, with the count less `taken` as the divisor."""
-    values = [(float(value), float(value)) for value in _known(inputs)]
-    if len(values) <= taken:
-        return None
-    variance = (_comoment(values) or 0.0) / (len(values) - taken)
-    return math.sqrt(variance) if root else variance
-
-
-def _covariance(inputs: Inputs, *, taken: int) -> float | None:
-    pairs = _pairs(inputs)
-    return None if len(pairs) <= taken else (_comoment(pairs) or 0.0) / (len(pairs) - taken)
-
-
-def _correlation(inputs: Inputs) -> float | None:
-    pairs = _pairs(inputs)
-    if len(pairs) < 2:
-        return None
-    squares = [_comoment([(x, x) for x, _ in pairs]) or 0.0, _comoment([(y, y) for _, y in pairs]) or 0.0]
-    return (_comoment(pairs) or 0.0) / math.sqrt(squares[0]) / math.sqrt(squares[1]) if all(squares) else None
-
-
-def _line(pairs: list[tuple[float, float]]) -> tuple[float | None, float | None, float | None]:
-    """Slope, intercept and r2 of the line of least squares; none where x does not vary."""
-    if len({x for x, _ in pairs}) < 2:
-        return None, None, None
-    square = _comoment([(x, x) for x, _ in pairs]) or 0.0
-    slope = (_comoment(pairs) or 0.0) / square
-    other = _comoment([(y, y) for _, y in pairs]) or 0.0
-    mean_x, mean_y = (_mean([pair[place] for pair in pairs]) or 0.0 for place in (0, 1))
-    share = slope * (_comoment(pairs) or 0.0) / other if len({y for _, y in pairs}) > 1 else 1.0
-    return slope, mean_y - slope * mean_x, share
-
-
-def _shape(values: list[Any], order: int) -> float | None:
-    """Skewness (order 3) or excess kurtosis (order 4); none where values do not vary."""
-    if len(set(values)) < 2:
-        return None
-    mean = math.fsum(values) / len(values)
-    spread, moment = (math.fsum((value - mean) ** power for value in values) / len(values) for power in (2, order))
-    return float(moment / spread ** (order / 2) - (3 if order == 4 else 0))
-
-
-def _listed(values: list[Any], delimiter: str | None) -> str | None:
-    return (delimiter or "").join(map(str, values)) if values else None
-
-
-def _chosen(inputs: Inputs, choose: Callable[..., tuple[Any, Any]]) -> Any:
-    known = [(by, value) for value, by in inputs if by is not None]
-    return choose(known, key=_order)[1] if known else None
-
-
-def _interpolated(values: list[Any], share: float) -> float | None:
-    ordered = sorted(values)
-    if not ordered:
-        return None
-    position = share * (len(ordered) - 1)
-    low = math.floor(position)
-    high = min(low + 1, len(ordered) - 1)
-    return float(ordered[low] + (position - low) * (ordered[high] - ordered[low]))
-
-
-def _ranked(values: Iterable[Any], share: float) -> Any:
-    ordered = sorted(values, key=_order)
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
-
-
-def _mode(values: list[Any]) -> Any:
-    counts = {_order(value): values.count(value) for value in values}
-    return min(values, key=lambda value: (-counts[_order(value)], _order(value))) if values else None
-
-
-def _distinct(values: Iterable[Any]) -> list[Any]:
-    return sorted({_order(value): value for value in values}.values(), key=_order)
-
-
-_AGGREGATES: dict[str, Callable[[Inputs], Any]] = {
-    "min": lambda i: min(_known(i), key=_order, default=None),
-    "max": lambda i: max(_known(i), key=_order, default=None),
-    "bool_and": lambda i: all(_known(i)) if _known(i) else None,
-    "bool_or": lambda i: any(_known(i)) if _known(i) else None,
-    "bit_and": lambda i: _folded(operator.and_, _known(i)),
-    "bit_or": lambda i: _folded(operator.or_, _known(i)),
-    "bit_xor": lambda i: _folded(operator.xor, _known(i)),
-    "any_value": lambda i: next((values[0] for values in i if len(values) == 1 or values[0] is not None), None),
-    "collect_set": lambda i: _distinct(_known(i)),
-    "collect_list": _known,
-    "listagg": lambda i: _listed(_known(i), i[0][1] if i and len(i[0]) > 1 else None),
-    "min_by": lambda i: _chosen(i, min),
-    "max_by": lambda i: _chosen(i, max),
-    "count": lambda i: sum(None not in values for values in i),
-    "count_if": lambda i: sum(values[0] is True for values in i),
-    "sum": lambda i: _added(_known(i)),
-    "try_sum": lambda i: _added(_known(i)),
-    "avg": lambda i: _mean([float(value) for value in _known(i)]),
-    "try_avg": lambda i: _mean([float(value) for value in _known(i)]),
-    "var_pop": lambda i: _spread(i, taken=0, root=False),
-    "var_samp": lambda i: _spread(i, taken=1, root=False),
-    "stddev_pop": lambda i: _spread(i, taken=0, root=True),
-    "stddev_samp": lambda i: _spread(i, taken=1, root=True),
-    "covar_pop": lambda i: _covariance(i, taken=0),
-    "covar_samp": lambda i: _covariance(i, taken=1),
-    "corr": _correlation,
-    "regr_count": lambda i: len(_pairs(i)),
-    "regr_avgx": lambda i: _mean([x for x, _ in _pairs(i)]),
-    "regr_avgy": lambda i: _mean([y for _, y in _pairs(i)]),
-    "regr_sxy": lambda i: _comoment(_pairs(i)),
-    "regr_sxx": lambda i: _comoment([(x, x) for x, _ in _pairs(i)]),
-    "regr_syy": lambda i: _comoment([(y, y) for _, y in _pairs(i)]),
-    "regr_slope": lambda i: _line(_pairs(i))[0],
-    "regr_intercept": lambda i: _line(_pairs(i))[1],
-    "regr_r2": lambda i: _line(_pairs(i))[2],
-    "skewness": lambda i: _shape(_known(i), 3),
-    "kurtosis": lambda i: _shape(_known(i), 4),
-    "approx_count_distinct": lambda i: len(_distinct(_known(i))),
-    "hll_sketch_agg": lambda i: _distinct(_known(i)),
-    "hll_union_agg": lambda i: _distinct(value for part in _known(i) for value in part),
-    "approx_percentile": lambda i: _ranked(_known(i), i[0][1]) if i else None,
-    "kll_sketch_agg": _known,
-    "kll_merge_agg": lambda i: [value for part in _known(i) for value in part],
-    "median": lambda i: _interpolated(_known(i), 0.5),
-    "percentile": lambda i: _interpolated(_known(i), i[0][1]) if i else None,
-    "mode": lambda i: _mode(_known(i)),
-}
-_SYNONYMS = {"mean": "avg", "std": "stddev_samp", "stddev": "stddev_samp", "variance": "var_samp"}
-_SYNONYMS |= {"every": "bool_and", "some": "bool_or", "any": "bool_or", "percentile_approx": "approx_percentile"}
-_SYNONYMS |= {"array_agg": "collect_list", "string_agg": "listagg"}
-_AGGREGATES |= {synonym: _AGGREGATES[name] for synonym, name in _SYNONYMS.items()}
-
-_SCALARS: dict[str, Callable[..., Any]] = {
-    "sqrt": lambda value: None if value is None else math.sqrt(value),
-    "upper": lambda value: None if value is None else value.upper(),
-    "greatest": lambda *values: max((value for value in values if value is not None), key=_order, default=None),
-    "array_distinct": _distinct,
-    "flatten": lambda parts: [value for part in parts for value in part],
-    "size": len,
-    "array_join": lambda values, delimiter: _listed(values, delimiter),
-    "coalesce": lambda *values: next((value for value in values if value is not None), None),
-    "isnan": lambda value: isinstance(value, float) and math.isnan(value),
-    "hll_sketch_estimate": len,
-    "kll_sketch_get_quantile": _ranked,
-}
-
-
-def _folded(combine: Callable[[int, int], int], values: list[int]) -> int | None:
-    result = None
-    for value in values:
-        result = value if result is None else combine(result, value)
-    return result
+    def _value(self, term: Term, row: Row) -> Any:
+        names = self.compiled.target.names
+        match term:
+            case Column(name=name):
+                return row[name]
+            case Number(value=value):
+                return value
+            case Lookup(values=values):
+                return values[row[names.entry]]
+            case OfNode(values=values):
+                return values[row[names.node]]
+            case Sql(text=text):
+                return value_of(tree_of(text), row)
+            case Call(function="if", arguments=(condition, value)):
+                return self._value(value, row) if self._value(condition, row) else None
+            case Call(function="case", arguments=(subject, default, *pairs)):
+                number = self._value(subject, row)
+                found = {self._value(pairs[place], row): pairs[place + 1] for place in range(0, len(pairs), 2)}
+                return self._value(found.get(number, default), row)
+            case Call(function=function, arguments=arguments):
+                return _FUNCTIONS[function](*(self._value(argument, row) for argument in arguments))
+        raise TypeError(f"{term!r} is not a term")

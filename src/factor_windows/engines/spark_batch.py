@@ -1,129 +1,136 @@
-"""A plan on a batch DataFrame: levels become grouped aggregations."""
+"""A physical plan on a batch DataFrame: its steps as one text of SQL, one inside the other."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from factor_windows.engines.explode_to_windows import Columns, fan_out
-from factor_windows.engines.spark_chain import Chain
-from factor_windows.engines.spark_packs import packed, unpacked
+from factor_windows import physical
+from factor_windows.engines.spark_rows import Rows
 from factor_windows.errors import OptionError
-from factor_windows.physical.levels import PARTITIONS, Level, Physical, compile_levels
+from factor_windows.functions.table import State
+from factor_windows.physical import PhysicalPlan, Target
+from factor_windows.physical.choose import PARTITIONS
+from factor_windows.physical.steps import (
+    Chunk,
+    Explode,
+    Filter,
+    Group,
+    Project,
+    Repartition,
+    Scan,
+    Show,
+    Step,
+    Unpack,
+    slot_column,
+)
+from factor_windows.physical.terms import look_up
 from factor_windows.plan import Plan
 from factor_windows.spark.messages import check_events
+from factor_windows.spark.result import apply_post_aggregation
 from factor_windows.spark.typed import has_maps
 from factor_windows.spark.types import packing_of
 from factor_windows.sql.statement import braced
 
+EVENTS = "{prepared}"
+
 
 def run(plan: Plan, events: DataFrame) -> DataFrame:
     """Compute a plan over a batch of events."""
-    return _Batch(plan, events).result(events)
+    rows = Rows(plan.query, events, text_as_bytes=True)
+    return apply_post_aggregation(plan.query, render(compile_for(plan, rows), rows, events))
 
 
-def physical_of(plan: Plan, events: DataFrame) -> tuple[Plan, Physical]:
-    """Return the plan that `run` computes for these events, and how it does so."""
+def explained(plan: Plan, events: DataFrame) -> PhysicalPlan:
+    """Return the physical plan that `run` renders for these events."""
     check_events(events)
     if events.isStreaming:
         raise OptionError("these events are a stream; explain(streaming=True) says how a plan runs on one")
-    chain = _Batch(plan, events)
-    return chain.plan, chain.physical
+    return compile_for(plan, Rows(plan.query, events, text_as_bytes=True))
 
 
-class _Batch(Chain):
-    text_as_bytes = True
-
-    def __init__(self, plan: Plan, events: DataFrame) -> None:
-        super().__init__(plan, events)
-        partitions = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or PARTITIONS)
-        packing = packing_of(self.query, self.types)
-        self.physical = compile_levels(self.plan, partitions=partitions, packing=packing)
-        self.longest = max(node.window.range for node in self.plan.nodes)
-
-    def result(self, events: DataFrame) -> DataFrame:
-        """Write the levels as one text of SQL, one inside the other, and give it to Spark."""
-        text = "{prepared}"
-        if self.physical.together == "events":
-            text = self._moved(text, *self.keys)
-        first, *others = self.physical.levels
-        pack = self.physical.pack
-        if pack:
-            text = packed(text, pack, self)
-        else:
-            text = self._level(text, first, self.time, self.first_aggregates(), last=not others)
-        if others:
-            text = self._brought_together(text)
-        if pack:
-            text = unpacked(text, pack, self.physical.unpacked(self.plan), self, *self._chunk_column)
-        for level in others:
-            text = self._level(text, level, self.start, self.combines(), last=level is others[-1])
-        return self.shown(events.sparkSession.sql(text, prepared=self.prepared(events)))
-
-    def _level(self, rows: str, level: Level, begin: str, aggregates: dict[str, str], *, last: bool) -> str:
-        """Fan out, and group by instance."""
-        fan = fan_out(level, Columns(begin, self.node, self.feed, self.step))
-        if fan.feeds:
-            rows = f"SELECT *, explode({fan.feeds}) AS {self.feed} FROM {_inner(rows)}"
-        if fan.steps:
-            rows = f"SELECT *, explode({fan.steps}) AS {self.step} FROM {_inner(rows)}"
-        chunk = self._chunk_column if begin == self.start else []
-        kept = [fan.reaches] if fan.reaches else []
-        if chunk:
-            kept.append(self._inside_chunk(fan.start, last=last))
-        if kept:
-            rows = f"SELECT * FROM {_inner(rows)} WHERE {' AND '.join(f'({condition})' for condition in kept)}"
-        by_node = len(level.nodes) > 1
-        groups = [*self.keys, *([self.node] if by_node else []), self.start, *chunk]
-        first = begin != self.start
-        carried = self.carried(level, self.event_keys if first else self.keys)
-        columns = {name: sql for name, sql in carried.items() if not first or sql != name}
-        columns |= {} if first else self.merged(level)
-        needed = [*(["*"] if first else chunk), *(f"{sql} AS {name}" for name, sql in columns.items())]
-        instance = [f"{fan.start} AS {self.start}", *([f"{fan.node} AS {self.node}"] if by_node else [])]
-        rows = f"SELECT {', '.join([*needed, *instance])} FROM {_inner(rows)}"
-        computed = [f"{braced(sql)} AS {name}" for name, sql in aggregates.items()]
-        node = [] if by_node else [f"{level.nodes[0]} AS {self.node}"]
-        return f"SELECT {', '.join([*groups, *node, *computed])} FROM {_inner(rows)} GROUP BY {', '.join(groups)}"
-
-    @property
-    def _chunk_column(self) -> list[str]:
-        return [self.chunk] if self.physical.together == "chunks" else []
-
-    def _inside_chunk(self, start: str, *, last: bool) -> str:
-        """Keep the instances that a chunk can complete, and at the last level only those that start in it.
-
-        For nearly all rows the row's own place decides, which is much cheaper than the place of each instance it feeds.
-        """
-        after = f"{self.start} - {self.chunk}"
-        inside, deep_inside = f"{start} >= {self.chunk}", f"{after} >= {self.longest}"
-        if last:
-            inside += f" AND {start} < {self.chunk} + {self.physical.chunk}"
-            deep_inside += f" AND {after} < {self.physical.chunk}"
-        return f"({deep_inside}) OR ({inside})"
-
-    def _brought_together(self, rows: str) -> str:
-        """Move all that later levels group together into one partition, so that nothing moves again."""
-        if self.physical.together in ("events", "nothing"):
-            return rows
-        columns = self.keys
-        if self.physical.together == "chunks":
-            length = self.physical.chunk
-            offset = self.physical.pack.pane.offset if self.physical.pack else 0
-            after = f"pmod({self.start}{f' - {offset}L' if offset else ''}, {length})"
-            own, near = f"{self.start} - {after}", f"{after} < {self.longest}"
-            chunks = f"CASE WHEN {near} THEN array({own}, {own} - {length}) ELSE array({own}) END"
-            rows = f"SELECT *, explode({chunks}) AS {self.chunk} FROM {_inner(rows)}"
-            columns = [*self.keys, self.chunk]
-        # Rows in order of time keep the hash table of the next level warm: a third less time for ten windows.
-        ordered = [key for key, field in zip(self.keys, self.types.keys, strict=True) if not has_maps(field.dataType)]
-        return f"SELECT * FROM {_inner(self._moved(rows, *columns))} SORT BY {', '.join([*ordered, self.start])}"
-
-    def _moved(self, rows: str, *columns: str) -> str:
-        number = self.physical.partitions
-        where = ", ".join([*([str(number)] if number else []), *columns])
-        return f"SELECT /*+ REPARTITION({where}) */ * FROM {_inner(rows)}"
+def compile_for(plan: Plan, rows: Rows) -> PhysicalPlan:
+    """Compile a plan for the types of some events and the settings of their session."""
+    partitions = int(rows.session.conf.get("spark.sql.shuffle.partitions") or PARTITIONS)
+    types = rows.types.keys
+    maps = tuple(name for name, key in zip(rows.names.keys, types, strict=True) if has_maps(key.dataType))
+    packing = packing_of(plan.query, rows.types)
+    return physical.compile(plan, Target(rows.names, rows.types.values, partitions, packing, unsorted=maps))
 
 
-def _inner(rows: str) -> str:
-    """Put a query where a table may stand."""
-    return rows if rows == "{prepared}" else f"({rows})"
+def render(compiled: PhysicalPlan, rows: Rows, events: DataFrame) -> DataFrame:
+    """Write the steps down, and give the text to Spark."""
+    scan, *steps, show = compiled.steps
+    assert isinstance(scan, Scan)
+    assert isinstance(show, Show)
+    text = EVENTS
+    for step in steps:
+        text = _written(step, text, rows)
+    return rows.show(show, rows.session.sql(text, prepared=rows.scan(scan, events)))
+
+
+def _written(step: Step, text: str, rows: Rows) -> str:
+    """Write a step around the text of those before it."""
+    words, source = rows.words, text if text == EVENTS else f"({text})"
+    match step:
+        case Explode():
+            for name, array in words.explodes(step):
+                text = f"SELECT *, explode({array}) AS {name} FROM {source}"
+                source = f"({text})"
+            return text
+        case Filter(conditions=conditions):
+            return f"SELECT * FROM {source} WHERE {' AND '.join(f'({words.term(each)})' for each in conditions)}"
+        case Project():
+            columns = [f"{words.term(term)} AS {name}" for name, term in step.columns]
+            return f"SELECT {', '.join([*(['*'] if step.keeps_others else []), *columns])} FROM {source}"
+        case Group():
+            by = ", ".join(step.by)
+            constants = [f"{words.term(term)} AS {name}" for name, term in step.constants]
+            computed = [f"{braced(sql.text)} AS {name}" for name, sql in step.aggregates]
+            return f"SELECT {', '.join([by, *constants, *computed])} FROM {source} GROUP BY {by}"
+        case Chunk():
+            after = f"pmod({step.start}{f' - {step.offset}L' if step.offset else ''}, {step.length})"
+            own, near = f"{step.start} - {after}", f"{after} < {step.reach}"
+            chunks = f"CASE WHEN {near} THEN array({own}, {own} - {step.length}) ELSE array({own}) END"
+            return f"SELECT *, explode({chunks}) AS {step.column} FROM {source}"
+        case Repartition():
+            where = ", ".join([*([str(step.partitions)] if step.partitions else []), *step.by])
+            moved = f"SELECT /*+ REPARTITION({where}) */ * FROM {source}"
+            return f"SELECT * FROM ({moved}) SORT BY {', '.join(step.sort)}" if step.sort else moved
+        case Unpack():
+            return _unpacked(step, source, rows)
+    raise TypeError(f"{step!r} is not a step between the first and the last")
+
+
+def _unpacked(step: Unpack, source: str, rows: Rows) -> str:
+    """Explode the slots, and the instances that are merged from several of them."""
+    words, pane = rows.words, step.pane_row.pane.range
+
+    def constant(values: list[int], type: str) -> str:
+        return words.term(look_up("slot", values, type)).replace(rows.names.entry, step.slot)
+
+    def array(state: State) -> str:
+        merged = (_merged(state.fold, [slot_column(state.name, slot) for slot in slots]) for _, slots in step.entries)
+        return f"array({', '.join(merged)})"
+
+    first, *more = step.states
+    kept = [*step.keeps, step.start, step.filled, *(f"{array(state)} AS {state.name}" for state in more)]
+    exploded = f"posexplode({array(first)}) AS ({step.slot}, {first.name})"
+    text = f"SELECT {', '.join(kept)}, {exploded} FROM {source}"
+    masks = constant([sum(1 << slot for slot in slots) for _, slots in step.entries], "int")
+    text = f"SELECT * FROM ({text}) WHERE {step.filled} & {masks} <> 0"
+    lags = constant([slots.start * pane for _, slots in step.entries], "bigint")
+    shown = [*step.keeps, f"{step.start} + {lags} AS {step.start}"]
+    shown += [f"{constant([place for place, _ in step.entries], 'int')} AS {step.node}", first.name]
+    shown += [f"element_at({state.name}, {step.slot} + 1) AS {state.name}" for state in more]
+    return f"SELECT {', '.join(shown)} FROM ({text})"
+
+
+def _merged(fold: str, values: list[str]) -> str:
+    """Merge the states of several slots, of which some may be null, as an aggregate would."""
+    if len(values) == 1:
+        return values[0]
+    listed = ", ".join(values)
+    if fold == "add":
+        added = " + ".join(f"coalesce({value}, 0)" for value in values)
+        return f"CASE WHEN coalesce({listed}) IS NOT NULL THEN {added} END"
+    return f"{fold}({listed})"

@@ -11,12 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from factor_windows.engines import spark_batch as batch
-from factor_windows.engines.explode_to_windows import Columns, fan_out
-from factor_windows.engines.spark_chain import Chain, with_columns
+from factor_windows import physical
+from factor_windows.engines import spark_batch
+from factor_windows.engines.spark_rows import Rows, with_columns
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.functions.expression import quoted
-from factor_windows.physical.levels import Level, compile_levels
+from factor_windows.physical import Target
+from factor_windows.physical.steps import Explode, Filter, Group, Project, Scan, Show, Step
 from factor_windows.plan import Plan
 from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.spark.checkpoint import Note, check_fits, read_note, refusal, write_note
@@ -73,7 +74,7 @@ def _go_on(plan: Plan, events: DataFrame, mode: str, place: str, derived: Mappin
     check_fits(note, place, plan, mode=mode, derived=derived)
     try:
         kept_events = with_columns(events, derived if note.derived is None else note.derived)
-        chains = (kind(note.plan, kept_events, mode, note) for kind in (_Stream, _EarlierStream))
+        chains = (_Stream(note.plan, kept_events, mode, note, earlier=each) for each in (False, True))
         fitting = next((each for each in chains if each.note({}).states == note.states), None)
     except QueryError as mistake:
         raise refusal(place, [f"these events do not fit it: {mistake}"]) from None
@@ -99,7 +100,7 @@ def flush(
     place = None if checkpoint is None else fspath(checkpoint).rstrip("/")
     edge = closed_until(events.sparkSession, stopped, place, kind)
     longest = max(node.window.range for node in plan.nodes)
-    result = batch.run(bare(plan), events.where(f"{microseconds(time, kind)} >= {edge - longest}"))
+    result = spark_batch.run(bare(plan), events.where(f"{microseconds(time, kind)} >= {edge - longest}"))
     ended = microseconds("window_end", result.schema["window_end"].dataType)
     return apply_post_aggregation(plan.query, result.where(f"{ended} > {edge}"))
 
@@ -135,66 +136,76 @@ def _shown_as(plan: Plan, names: list[str], kept: Plan, rows: DataFrame) -> Data
     return rows.select(*columns).withMetadata(window_id, noted)
 
 
-class _Stream(Chain):
+class _Stream:
     """A plan, without what its query does after the aggregates, over a stream of events."""
 
-    def __init__(self, plan: Plan, events: DataFrame, mode: str, note: Note | None = None) -> None:
-        super().__init__(bare(plan), events)
-        self.events, self.mode = events, mode
+    def __init__(
+        self, plan: Plan, events: DataFrame, mode: str, note: Note | None = None, *, earlier: bool = False
+    ) -> None:
+        plan = bare(plan)
+        self.events, self.mode, self.earlier = events, mode, earlier
+        self.rows = Rows(plan.query, events, earlier=earlier)
         # What Spark keeps of an operator has the layout that the checkpoint was begun with.
-        self.levels = note.levels if note else compile_levels(self.plan, streaming=True).levels
-        check_chains(events.sparkSession, len(self.levels))
+        kept = note.levels if note else None
+        target = Target(self.rows.names, self.rows.types.values, streaming=True, levels=kept)
+        self.compiled = physical.compile(plan, target)
+        check_chains(events.sparkSession, len(self.compiled.layout.levels))
 
     def note(self, derived: Mapping[str, str]) -> Note:
         """Write down what the state of this stream means."""
-        types = types_of(self.query, self.events, PREFIX, earlier=self.earlier)
+        query, types = self.compiled.plan.query, self.rows.types
+        if self.rows.names.prefix != PREFIX:
+            types = types_of(query, self.events, PREFIX, earlier=self.earlier)
         states = tuple((state.lift, state.combine) for state in types.states)
-        return Note(self.plan, self.levels, states or tuple(each.direct for each in types.results), self.mode, derived)
+        direct = tuple(each.direct for each in types.results)
+        return Note(self.compiled.plan, self.compiled.layout.levels, states or direct, self.mode, derived)
 
     def result(self) -> DataFrame:
-        """Run the levels one after the other."""
-        rows = self.prepared(self.events)
-        first, *others = self.levels
-        rows = self._level(rows, first, self.time, self.first_aggregates(), last=not others)
-        for place, level in enumerate(others, start=1):
-            rows = self._level(rows, level, self.start, self.combines(), last=place == len(others))
-        rows = tell_closed(rows, self.end(self.start, self.node), self.first_aggregates(), mode=self.mode)
-        if self.mode != "append":
-            return self.shown(rows)
+        """Write the steps down, each as an operator."""
+        scan, *steps, show = self.compiled.steps
+        assert isinstance(scan, Scan)
+        assert isinstance(show, Show)
+        rows = self.rows.scan(scan, self.events)
+        *_, last = (step for step in steps if isinstance(step, Group))
+        for step in steps:
+            rows = self._group(step, rows, is_last=step is last) if isinstance(step, Group) else self._row(step, rows)
+        states = [name for name, _ in last.aggregates]
+        rows = tell_closed(rows, self.rows.words.term(show.end), states, mode=self.mode)
+        shown = self.rows.show(show, rows)
         # A window comes out when the watermark passes its end: so its end is never late for what follows.
-        return self.shown(rows).withMetadata("window_end", {WATERMARK: 0})
+        return shown.withMetadata("window_end", {WATERMARK: 0}) if self.mode == "append" else shown
 
-    def _level(self, rows: DataFrame, level: Level, begin: str, aggregates: dict[str, str], *, last: bool) -> DataFrame:
-        """Fan out, and group by a window that Spark knows to be event time."""
-        fan = fan_out(level, Columns(begin, self.node, self.feed, self.step))
-        if fan.feeds:
-            rows = rows.selectExpr("*", f"explode({fan.feeds}) AS {self.feed}")
-        if fan.steps:
-            rows = rows.selectExpr("*", f"explode({fan.steps}) AS {self.step}")
-        if fan.reaches:
-            rows = rows.where(fan.reaches)
-        by_node = len(level.nodes) > 1
-        first = begin != self.start
-        columns = self.carried(level, self.event_keys if first else self.keys) | ({} if first else self.merged(level))
-        columns = {name: sql for name, sql in columns.items() if name != sql}
-        columns |= {self.start: fan.start, self.node: fan.node}
-        rows = rows.withColumns({name: F.expr(sql) for name, sql in columns.items()})
-        end = self.end(self.start, self.node)
+    def _row(self, step: Step, rows: DataFrame) -> DataFrame:
+        words = self.rows.words
+        match step:
+            case Explode():
+                for name, array in words.explodes(step):
+                    rows = rows.selectExpr("*", f"explode({array}) AS {name}")
+                return rows
+            case Filter(conditions=conditions):
+                return rows.where(" AND ".join(f"({words.term(each)})" for each in conditions))
+            case Project():
+                columns = {name: words.term(term) for name, term in step.columns}
+                if step.keeps_others:
+                    return rows.withColumns({name: F.expr(sql) for name, sql in columns.items()})
+                return rows.selectExpr(*(f"{sql} AS {name}" for name, sql in columns.items()))
+        raise TypeError(f"{step!r} is not a step of a stream")
+
+    def _group(self, group: Group, rows: DataFrame, *, is_last: bool) -> DataFrame:
+        """Group by a window that Spark knows to be event time."""
+        names, words, time = self.rows.names, self.rows.words, self.rows.types.time
+        window = f"{names.prefix}window"
+        end = words.term(group.end)
         # Spark's first watermark is 1970. It must not close a part of a window that is still open then.
-        end = end if last else f"greatest({end}, 1L)"
+        end = end if is_last else f"greatest({end}, 1L)"
         instance = F.struct(
-            F.expr(timestamp(self.start, self.types.time)).alias("start"),
-            F.expr(timestamp(end, self.types.time)).alias("end"),
+            F.expr(timestamp(names.start, time)).alias("start"), F.expr(timestamp(end, time)).alias("end")
         )
-        rows = rows.select("*", instance.alias(self.window, metadata=EVENT_TIME))
-        groups = [*self.keys, *([self.node] if by_node else []), self.window]
-        grouped = rows.groupBy(*groups).agg(*(F.expr(sql).alias(name) for name, sql in aggregates.items()))
-        node = self.node if by_node else f"{level.nodes[0]} AS {self.node}"
-        start = f"{microseconds(f'{self.window}.start', self.types.time)} AS {self.start}"
-        return grouped.selectExpr(*self.keys, node, start, *aggregates)
-
-
-class _EarlierStream(_Stream):
-    """A plan over a stream whose state was laid out by an earlier version."""
-
-    earlier = True
+        rows = rows.select("*", instance.alias(window, metadata=EVENT_TIME))
+        by = [window if name == names.start else name for name in group.by]
+        aggregates = [F.expr(sql.text).alias(name) for name, sql in group.aggregates]
+        others = [name for name in group.by if name != names.start]
+        constants = [f"{words.term(term)} AS {name}" for name, term in group.constants]
+        start = f"{microseconds(f'{window}.start', time)} AS {names.start}"
+        computed = (name for name, _ in group.aggregates)
+        return rows.groupBy(*by).agg(*aggregates).selectExpr(*others, *constants, start, *computed)

@@ -92,7 +92,8 @@ class DuckdbSpelling:
 
     def modulo(self, number: str, divisor: str) -> str:
         """Make it of two remainders, since DuckDB's has the sign of the number."""
-        return f"(({number} % {divisor}) + {divisor}) % {divisor}"
+        inner = number if number.isidentifier() else f"({number})"
+        return f"(({inner} % {divisor}) + {divisor}) % {divisor}"
 
 
 def read(text: str, spelling: Spelling) -> exp.Expr:

@@ -1,23 +1,50 @@
-"""A plan as WITH steps: one for each level, then what is shown, and what the query does with it."""
+"""A physical plan as WITH steps: one for each level, then what is shown, and what the query does with it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 
-from factor_windows.algebra.slices import Progression
+from factor_windows import physical
 from factor_windows.engines.read_columns import ReadColumns
 from factor_windows.engines.spelling import DuckdbSpelling, SparkSpelling, Spelling, read, write
 from factor_windows.engines.untyped import is_shared, untyped
-from factor_windows.functions.columns import StateColumns
+from factor_windows.engines.written_terms import write_term
 from factor_windows.functions.expression import VerbatimSpark
-from factor_windows.functions.table import State
-from factor_windows.physical.levels import ALWAYS, EVERYWHERE, Feed, Level, compile_levels
+from factor_windows.physical import Target
+from factor_windows.physical.steps import Explode, Filter, Group, Project, Scan, Show, Step
+from factor_windows.physical.target import Names, Values
+from factor_windows.physical.terms import Column, Lookup, Number, OfNode, Sql, Term, parts_of
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 
 SPELLINGS: dict[str, Spelling] = {"spark": SparkSpelling(), "duckdb": DuckdbSpelling()}
+
+
+@dataclass(frozen=True, slots=True)
+class SqlWords:
+    """Writes terms over the columns of WITH steps, in which lookups are columns of joined tables."""
+
+    spelling: Spelling
+    prefix: str
+
+    def number(self, number: Number) -> str:
+        """Write it plainly."""
+        return str(number.value)
+
+    def lookup(self, lookup: Lookup | OfNode) -> str:
+        """Name the column of the joined table."""
+        return f"{self.prefix}{lookup.name}"
+
+    def modulo(self, number: str, divisor: str) -> str:
+        """Ask the spelling."""
+        return self.spelling.modulo(number, divisor)
+
+    def sql(self, text: str) -> str:
+        """Translate Spark SQL."""
+        return write(self.spelling.translate(parse_one(text, dialect=VerbatimSpark)), self.spelling)
 
 
 class Writer:
@@ -25,58 +52,54 @@ class Writer:
 
     def __init__(self, plan: Plan, dialect: str) -> None:
         self.spelling = SPELLINGS[dialect]
-        self.query: Query = plan.query
-        aggregates = self.query.parsed_aggregates
-        shared = all(is_shared(aggregate, dialect) for aggregate in aggregates)
-        self.plan = plan if shared else plan.naive()
-        self.levels = compile_levels(self.plan).levels
-        self.prefix = free(("level_", "computed", "result"), f"{self.query.source} {fill(self.query.outer, '')}")
-        texts = (*self.query.keys, *self.query.aggregates, self.query.where, self.query.time)
-        self.own = f"{free(('fw_',), ' '.join(texts))}fw_"
-        self.node, self.start, self.time, self.epoch = (
-            f"{self.own}{name}" for name in ("node", "start", "time", "epoch")
-        )
-        if shared:
-            columns = StateColumns(f"{self.own}s")
-            stated = [untyped(each) if dialect == "spark" else each for each in aggregates]
-            self.values = [columns.add(each, each.states(time=self.time), each.function.lower) for each in stated]
-            self.states = columns.states
-        else:
-            direct = [aggregate.direct(time=self.time) for aggregate in aggregates]
-            self.states = tuple(State(f"{self.own}v{number}", text, "") for number, text in enumerate(direct))
-            self.values = [f"`{state.name}`" for state in self.states]
+        query = self.query = plan.query
+        shared = all(is_shared(aggregate, dialect) for aggregate in query.parsed_aggregates)
+        self.prefix = free(("level_", "computed", "result"), f"{query.source} {fill(query.outer, '')}")
+        own = own_prefix(query)
+        self.names = Names(own, tuple(key.name for key in query.parsed_keys), f"{own}time")
+        self.epoch = f"{own}epoch"
+        self.words = SqlWords(self.spelling, own)
+        stated = [untyped(each) if dialect == "spark" else each for each in query.parsed_aggregates]
+        values = Values.of(stated, self.names, shared=shared)
+        self.compiled = physical.compile(plan, Target(self.names, values))
 
     def text(self) -> str:
         """Write it all, with a comment for each step."""
-        steps: list[tuple[str, exp.Expr, str]] = [
-            (self._name(number), self._level(number), self._describe(number))
-            for number in range(1, len(self.levels) + 1)
-        ]
-        shown: exp.Expr = self._shown()
+        scan, *steps, show = self.compiled.steps
+        assert isinstance(scan, Scan)
+        assert isinstance(show, Show)
+        selects: list[tuple[str, exp.Expr, str]] = []
+        level: list[Step] = [scan]
+        for step in steps:
+            level.append(step)
+            if isinstance(step, Group):
+                selects.append((self._name(len(selects) + 1), self._level(level), self._describe(len(selects))))
+                level = []
+        shown: exp.Expr = self._shown(show)
         if self.query.having or self.query.parsed_output:
-            steps.append((f"{self.prefix}computed", shown, "every window under its name"))
+            selects.append((f"{self.prefix}computed", shown, "every window under its name"))
             shown = self._finished()
         if self.query.outer:
-            steps.append((f"{self.prefix}result", shown, "what the window aggregates of the query show"))
+            selects.append((f"{self.prefix}result", shown, "what the window aggregates of the query show"))
             shown = self._read(fill(self.query.outer, f"{self.prefix}result"))
         written = [
             f"-- {one_line(comment)}\n{name} AS (\n{indented(write(tree, self.spelling))}\n)"
-            for name, tree, comment in steps
+            for name, tree, comment in selects
         ]
         return with_steps(written, shown, self.spelling)
 
     def _name(self, number: int) -> str:
         return f"{self.prefix}level_{number}"
 
-    def _describe(self, number: int) -> str:
-        level = self.levels[number - 1]
-        nodes = {feed.target for feed in level.feeds if feed.source != feed.target}
+    def _describe(self, place: int) -> str:
+        assigners = self.compiled.layout.levels[place].assigners
+        computed = {each.target for each in assigners if not each.passes}
         names = [
             " = ".join(node.shown_as) if node.exposed else f"{node.name} (hidden)"
-            for place, node in enumerate(self.plan.nodes)
-            if place in nodes
+            for number, node in enumerate(self.compiled.plan.nodes)
+            if number in computed
         ]
-        return f"{', '.join(names)}: from {'events' if number == 1 else self._name(number - 1)}"
+        return f"{', '.join(names)}: from {self._name(place) if place else 'events'}"
 
     def _read(self, text: str) -> exp.Expr:
         """Read Spark SQL of the user's, or of a function's states, for this engine."""
@@ -85,119 +108,126 @@ class Writer:
     def _ours(self, text: str) -> exp.Expr:
         return read(text, self.spelling)
 
-    def _after(self, begin: str, step: str, offset: str = "0") -> str:
-        """Write how long a time is after the last of offset + k * step that is not after it."""
-        return self.spelling.modulo(begin if offset == "0" else f"({begin} - {offset})", step)
+    def _term(self, term: Term) -> exp.Expr:
+        if isinstance(term, Sql):
+            return self._read(term.text)
+        if isinstance(term, Column) and term.name in self.names.keys:
+            return exp.Column(this=exp.to_identifier(term.name, quoted=True))
+        return self._ours(write_term(term, self.words))
 
-    def _after_edges(self, begin: str, edges: Sequence[Progression]) -> str:
-        terms = [self._after(begin, str(step), str(offset)) for step, offset in edges]
-        return f"least({', '.join(terms)})" if len(terms) > 1 else terms[0]
+    def _level(self, steps: Sequence[Step]) -> exp.Select:
+        """Write the steps of a level as one select: explode, filter, project, group."""
+        select = exp.Select()
+        columns = ReadColumns(self.names.prefix, ours=(self.names.time,))
+        scan = next((step for step in steps if isinstance(step, Scan)), None)
+        computed: dict[str, exp.Expr] = {}
+        if scan is not None:
+            computed = {name: columns.take(self._read(sql)) for name, sql in scan.keys}
+        for step in steps:
+            match step:
+                case Explode():
+                    select.set("joins", self._joins(step, steps))
+                case Filter(conditions=conditions):
+                    select = select.where(*map(self._term, conditions), copy=False)
+                case Project():
+                    computed |= {name: self._term(term) for name, term in step.columns}
+                case Group():
+                    self._group(select, step, computed, columns if scan else None)
+        events = self._events(scan, columns) if scan else exp.to_table(self._name(self._levels_above(steps)))
+        select.set("from_", exp.From(this=events))
+        return select
 
-    def _level(self, number: int) -> exp.Select:
-        level = self.levels[number - 1]
-        first = number == 1
-        alone = level.flat and len(level.entries) == 1
-        table = _feeds(level.entries, level.flat)
-        node, start, kept = self._instance(level, table, self.time if first else self.start)
-        columns = ReadColumns(self.own, ours=(self.time,))
-        keys = [self._key(place, columns if first else None) for place in range(len(self.query.parsed_keys))]
-        select = exp.Select(expressions=[*keys, self._named(node, self.node), self._named(start, self.start)])
+    def _levels_above(self, steps: Sequence[Step]) -> int:
+        before = self.compiled.steps[: self.compiled.steps.index(steps[0])]
+        return sum(isinstance(step, Group) for step in before)
+
+    def _group(
+        self, select: exp.Select, group: Group, computed: dict[str, exp.Expr], columns: ReadColumns | None
+    ) -> None:
+        """Select keys, node, start, the type of times, and states; group by their places."""
+        node, start = self.names.node, self.names.start
+        computed = computed | {name: self._term(term) for name, term in group.constants}
+        for key in self.names.keys:
+            made = computed[key]
+            column = exp.Column(this=exp.to_identifier(key, quoted=True))
+            aliased = made == column and columns is None
+            select.append("expressions", made if aliased else exp.alias_(made, exp.to_identifier(key, quoted=True)))
+        for name in (node, start):
+            select.append("expressions", exp.alias_(computed[name], name))
         select.append("expressions", exp.column(self.epoch))
-        for state in self.states:
-            made = columns.take(self._read(state.lift)) if first else self._read(state.combine)
-            select.append("expressions", exp.alias_(made, state.name))
-        select.set("from_", exp.From(this=self._events(columns) if first else exp.to_table(self._name(number - 1))))
-        for join in () if alone else self._joins(level, table):
-            select.append("joins", join)
-        for condition in kept:
-            select = select.where(self._ours(condition), copy=False)
-        nodes = [] if alone else [len(keys) + 1]
-        groups = [*range(1, len(keys) + 1), *nodes, len(keys) + 2, len(keys) + 3]
-        return select.group_by(*(exp.Literal.number(place) for place in groups), copy=False)
+        for name, sql in group.aggregates:
+            made = self._read(sql.text)
+            select.append("expressions", exp.alias_(columns.take(made) if columns else made, name))
+        count = len(self.names.keys)
+        places = [*range(1, count + 1), *([count + 1] if node in group.by else []), count + 2, count + 3]
+        select.group_by(*map(exp.Literal.number, places), copy=False)
 
-    def _instance(self, level: Level, table: Mapping[str, list[int]], begin: str) -> tuple[str, str, list[str]]:
-        """Write the node and the start of the instance that a row feeds, and the conditions that it must meet."""
-        if level.flat and len(level.entries) == 1:
-            feed = level.entries[0][0]
-            own = {name: str(column[0]) for name, column in table.items()}
-            start, node = f"{begin} - {self._after_edges(begin, feed.edges)}", str(feed.target)
-        else:
-            own = {name: f"{self.own}{name}" for name in table}
-            start, node = f"{begin} - {self._after_feed(begin, level, own)}", own["to"]
-        if "back" in table:
-            start += f" - {own['back']}"
-        if "stride" in table:
-            back = f"{self.own}step * {own['stride']}"
-            start += f" - least({back}, {own['most']})" if "most" in table else f" - {back}"
-        kept = [f"{begin} - ({start}) <= {own['reach']}"] if "reach" in table else []
-        if "grid" in table:
-            kept.append(f"{self._after(f'({start})', own['grid'], own.get('shift', '0'))} = 0")
-        return node, start, kept
-
-    def _after_feed(self, begin: str, level: Level, own: Mapping[str, str]) -> str:
-        """Write how long a row starts after the last edge of the feed that it is joined with."""
-        after = self._after(begin, own["slide"], own.get("offset", "0"))
-        slices = {feed.target: feed.edges for feed in level.feeds if len(feed.edges) > 1}
-        if not slices:
-            return after
-        whens = " ".join(f"WHEN {place} THEN {self._after_edges(begin, edges)}" for place, edges in slices.items())
-        return f"CASE {own['to']} {whens} ELSE {after} END"
-
-    def _joins(self, level: Level, table: Mapping[str, list[int]]) -> list[exp.Join]:
-        """Join each row with the feeds of its node, and with the steps of each where they are counted."""
-        values = _values(list(zip(*table.values(), strict=True)), "feeds", [f"{self.own}{name}" for name in table])
-        on = self._ours(f"{self.node} = {self.own}from") if "from" in table else None
-        joins = [exp.Join(this=values, on=on, kind=None if on else "CROSS")]
-        if not level.flat:
-            most = max(feed.steps for feed in level.feeds)
-            counted = self._ours(f"SELECT 1 FROM range({most}) AS steps({self.own}step)").args["from_"].this
-            joins.append(exp.Join(this=counted, on=self._ours(f"{self.own}step < {self.own}steps")))
+    def _joins(self, explode: Explode, steps: Iterable[Step]) -> list[exp.Join]:
+        """Join each row with the entries of its node, and with the steps of each where they are counted."""
+        own = self.names.prefix
+        terms = [
+            *(term for step in steps if isinstance(step, Filter) for term in step.conditions),
+            *(term for step in steps if isinstance(step, Project) for _, term in step.columns),
+        ]
+        lookups = {part.name: part.values for term in terms for part in parts_of(term) if isinstance(part, Lookup)}
+        sources = {"from": explode.sources} if len(set(explode.sources)) > 1 else {}
+        counted = explode.counts
+        counts = {counted.name: counted.values} if isinstance(counted, Lookup) else {}
+        joins = []
+        if len(explode.sources) > 1:
+            table = {**sources, **counts, **dict(sorted(lookups.items(), key=lambda each: each[0] != "to"))}
+            entries = list(zip(*table.values(), strict=True))
+            on = self._ours(f"{self.names.node} = {own}from") if sources else None
+            values = _values(entries, "entries", [f"{own}{name}" for name in table])
+            joins.append(exp.Join(this=values, on=on, kind=None if on else "CROSS"))
+        if counted is not None:
+            most = max(counted.values) if isinstance(counted, Lookup) else write_term(counted, self.words)
+            steps_ = self._ours(f"SELECT 1 FROM range({most}) AS steps({self.names.step})").args["from_"].this
+            limit = self._ours(f"{self.names.step} < {write_term(counted, self.words)}")
+            joins.append(exp.Join(this=steps_, on=limit))
         return joins
-
-    def _key(self, place: int, columns: ReadColumns | None = None) -> exp.Expr:
-        """Return a key: computed from the columns of events, or as the level above has it."""
-        key = self.query.parsed_keys[place]
-        name = exp.to_identifier(key.name, quoted=True)
-        return exp.alias_(columns.take(self._read(key.sql)), name) if columns else exp.Column(this=name)
 
     def _named(self, text: str, name: str) -> exp.Expr:
         return exp.alias_(self._ours(text), name)
 
-    def _events(self, columns: ReadColumns) -> exp.Expr:
+    def _events(self, scan: Scan, columns: ReadColumns) -> exp.Expr:
         """Return the events that count: the columns that are read, and the time in microseconds."""
-        spelled = write(self._read(self.query.parsed_time.sql), self.spelling)
+        spelled = write(self._read(scan.time), self.spelling)
         events = exp.Select(expressions=columns.selected)
-        for text, name in (
-            (self.spelling.microseconds(spelled), self.time),
-            (self.spelling.epoch(spelled), self.epoch),
-        ):
-            events.append("expressions", self._named(text, name))
+        events.append("expressions", self._named(self.spelling.microseconds(spelled), scan.column))
+        events.append("expressions", self._named(self.spelling.epoch(spelled), self.epoch))
         source = self._read(f"SELECT * FROM {self.query.source or 'events'}").args["from_"].this
         if isinstance(source, exp.Subquery) and not source.alias:
             source = exp.alias_(source, "source", table=True)
         events.set("from_", exp.From(this=source))
         known = exp.not_(exp.Is(this=self._ours(spelled), expression=exp.Null()))
-        if self.query.where:
-            events = events.where(exp.paren(self._read(self.query.where)), copy=False)
+        if scan.where:
+            events = events.where(exp.paren(self._read(scan.where)), copy=False)
         return events.where(known, copy=False).subquery("events")
 
-    def _shown(self) -> exp.Select:
-        rows = [
-            (place, node.window.range, name) for place, node in enumerate(self.plan.nodes) for name in node.shown_as
+    def _shown(self, show: Show) -> exp.Select:
+        """Select every window under its names, which stand in a table with what else depends on the node."""
+        terms = (show.end, *show.values)
+        by_node = {part.name: part.values for term in terms for part in parts_of(term) if isinstance(part, OfNode)}
+        rows: list[tuple[int | str, ...]] = [
+            (place, *(values[place] for values in by_node.values()), name)
+            for place, names in enumerate(show.names)
+            for name in names
         ]
-        select = exp.Select(expressions=[self._key(place) for place in range(len(self.query.parsed_keys))])
+        select = exp.Select(expressions=[self._term(Column(key)) for key in show.keys])
         ends = {
-            "window_start": self.spelling.moment(self.epoch, self.start),
-            "window_end": self.spelling.moment(self.epoch, f"({self.start} + {self.own}range)"),
+            f"window_{name}": self.spelling.moment(self.epoch, text if text.isidentifier() else f"({text})")
+            for name, text in (("start", write_term(show.start, self.words)), ("end", write_term(show.end, self.words)))
         }
-        for name, text in {"window_id": f"{self.own}name", **ends}.items():
+        for name, text in {"window_id": f"{self.names.prefix}name", **ends}.items():
             select.append("expressions", self._named(text, name))
-        for aggregate, value in zip(self.query.parsed_aggregates, self.values, strict=True):
-            shown = exp.alias_(self._read(value), exp.to_identifier(aggregate.name, quoted=True))
+        for aggregate, value in zip(self.query.parsed_aggregates, show.values, strict=True):
+            shown = exp.alias_(self._term(value), exp.to_identifier(aggregate.name, quoted=True))
             select.append("expressions", shown)
-        select.set("from_", exp.From(this=exp.to_table(self._name(len(self.levels)))))
-        names = _values(rows, "names", [f"{self.own}{name}" for name in ("shown", "range", "name")])
-        select.append("joins", exp.Join(this=names, on=self._ours(f"{self.node} = {self.own}shown")))
+        select.set("from_", exp.From(this=exp.to_table(self._name(len(self.compiled.layout.levels)))))
+        table = _values(rows, "names", [f"{self.names.prefix}{name}" for name in ("shown", *by_node, "name")])
+        on = self._ours(f"{self.names.node} = {self.names.prefix}shown")
+        select.append("joins", exp.Join(this=table, on=on))
         return select
 
     def _finished(self) -> exp.Select:
@@ -210,24 +240,10 @@ class Writer:
         return select.where(self._read(self.query.kept), copy=False) if self.query.having else select
 
 
-def _feeds(entries: Sequence[tuple[Feed, int]], flat: bool) -> dict[str, list[int]]:
-    """Return the table of feeds by columns; those that say nothing are left out."""
-    feeds = [feed for feed, _ in entries]
-    edges = [feed.edges[0] if len(feed.edges) == 1 else EVERYWHERE[0] for feed in feeds]
-    table = {
-        "from": ([feed.source for feed in feeds], len({feed.source for feed in feeds}) > 1),
-        "to": ([feed.target for feed in feeds], True),
-        "slide": ([step for step, _ in edges], True),
-        "offset": ([offset for _, offset in edges], any(offset for _, offset in edges)),
-        "back": ([feed.back(step) for feed, step in entries], flat and any(step for _, step in entries)),
-        "steps": ([feed.steps for feed in feeds], not flat),
-        "stride": ([feed.stride for feed in feeds], not flat),
-        "most": ([feed.most for feed in feeds], not flat and any(feed.most != ALWAYS for feed in feeds)),
-        "reach": ([feed.reach for feed in feeds], any(feed.reach != ALWAYS for feed in feeds)),
-        "grid": ([feed.grid[0] for feed in feeds], any(feed.grid != (1, 0) for feed in feeds)),
-        "shift": ([feed.grid[1] for feed in feeds], any(feed.grid[1] for feed in feeds)),
-    }
-    return {name: column for name, (column, needed) in table.items() if needed}
+def own_prefix(query: Query) -> str:
+    """Return what begins the names of our columns, and none in the query."""
+    texts = (*query.keys, *query.aggregates, query.where, query.time)
+    return f"{free(('fw_',), ' '.join(texts))}fw_"
 
 
 def _values(rows: Sequence[Sequence[int | str]], name: str, columns: Sequence[str]) -> exp.Expr:

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from factor_windows import physical
 from factor_windows.algebra.slices import Segmentation, Slices
 from factor_windows.algebra.window import readable
 from factor_windows.cost.model import Cost, SparkCost, share
 from factor_windows.explain.alternatives import alternatives, saves
+from factor_windows.physical import Target
+from factor_windows.physical.choose import PARTITIONS
 from factor_windows.plan import Plan, PlanNode
 
 if TYPE_CHECKING:
@@ -146,33 +149,14 @@ def rows_saved(plan: Plan, node: PlanNode) -> Cost | None:
 
 
 def explain_physical(plan: Plan, events: DataFrame | None = None) -> str:
-    """Say how a plan runs on Spark: its levels, how rows come together, and why; for given events, just as it will."""
-    from factor_windows.algebra.packs import Packing
-    from factor_windows.physical.levels import PARTITIONS, RAW, compile_levels
-
+    """Say how a plan runs on Spark: its levels, how rows are shuffled, and why; for given events, just as it will."""
     if events is None:
-        physical = compile_levels(plan, packing=Packing.of(plan.query))
-        lines = [f"on Spark, with {PARTITIONS} shuffle partitions; explain(events=...) says how it runs on your events"]
-    else:
-        from factor_windows.engines.spark_batch import physical_of
+        target = Target.assumed(plan.query, partitions=PARTITIONS)
+        how = f", with {PARTITIONS} shuffle partitions; explain(events=...) says how it runs on your events"
+        return f"on Spark{how}\n{physical.compile(plan, target)}"
+    from factor_windows.engines.spark_batch import explained
 
-        plan, physical = physical_of(plan, events)
-        lines = ["on Spark, for these events"]
-    lines += [f"  {note}" for note in physical.notes]
-    for number, level in enumerate(physical.levels, start=1):
-        lines.append(f"  level {number}")
-        for feed in level.feeds:
-            source = "raw events" if feed.source == RAW else plan.nodes[feed.source].name
-            target = plan.nodes[feed.target].name
-            if feed.source == feed.target:
-                lines.append(f"    {target} passes through")
-            else:
-                times = f", each row into {feed.steps} instances" if feed.steps > 1 else ""
-                lines.append(f"    {target} from {source}{times}")
-        if physical.pack and number == 1:
-            pane = plan.nodes[level.nodes[0]].name
-            lines += [f"    {plan.nodes[place].name} from {pane}, inside rows" for place in level.nodes[1:]]
-    return "\n".join(lines)
+    return f"on Spark, for these events\n{explained(plan, events)}"
 
 
 def _open_instances(segmentation: Segmentation) -> int:
@@ -181,9 +165,7 @@ def _open_instances(segmentation: Segmentation) -> int:
 
 def explain_streaming(plan: Plan) -> str:
     """Say how a plan runs on a stream: its operators, their state, when results come out, what late events do."""
-    from factor_windows.physical.levels import compile_levels
-
-    levels = compile_levels(plan, streaming=True).levels
+    levels = physical.compile(plan, Target.assumed(plan.query, streaming=True)).layout.levels
     count = len(levels)
     chained = "one after the other" if count > 1 else "for all windows"
     lines = ["on a stream, in append mode", f"  {count} stateful operator{'s' * (count > 1)}, {chained}"]

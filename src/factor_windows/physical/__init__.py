@@ -1,1 +1,5 @@
-"""How a plan runs: decided once, checked, printed; engines only write it down."""
+"""How a plan runs: `physical.compile(plan, target)` decides it once; engines write it down as it is."""
+
+from factor_windows.physical.compiler import compile as compile  # noqa: A004
+from factor_windows.physical.physical_plan import PhysicalPlan as PhysicalPlan
+from factor_windows.physical.target import Target as Target

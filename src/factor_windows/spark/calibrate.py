@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 from pyspark.sql import SparkSession
 
 from benchmarks.timing import rounds
-from factor_windows.algebra.packs import Packing
+from factor_windows.algebra.pane_row import Packing
 from factor_windows.algebra.window import Window, hopping, tumbling
 from factor_windows.cost.prices import Prices
-from factor_windows.physical.levels import compile_levels, counts_of, spark_cost
+from factor_windows.physical.choose import choose_layout, count_work, spark_cost
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search import optimize
@@ -136,7 +136,7 @@ def counted(plan: Plan, events: int, *, packing: Packing | None) -> dict[str, fl
     """Count what a plan does with so many events, by the names of the prices."""
     cost = spark_cost(plan)
     units = events / cost.rate
-    counts = counts_of(compile_levels(plan, packing=packing), plan, replace(cost, units=units))
+    counts = count_work(choose_layout(plan, packing=packing), plan, replace(cost, units=units))
     return {name: count * units for name, count in counts.items()}
 
 

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from factor_windows.errors import PlanError, QueryError
 from factor_windows.functions.expression import conjuncts, parse, sql_of
-from factor_windows.physical.levels import Feed, Level
+from factor_windows.physical.assigner import Assigner
+from factor_windows.physical.layout import Level
 from factor_windows.plan import Output, Plan
 from factor_windows.query import Query
 from factor_windows.serialize import from_json, to_json
@@ -25,6 +26,8 @@ OF_SPARK = "{metadata,offsets,commits}"
 """What Spark itself writes into a checkpoint, as a pattern."""
 _GLOB = "{}[]*?\\"
 _MISSING = "PATH_NOT_FOUND"
+_EARLIER_NAMES = {"most": "max_lag", "reach": "max_age"}
+"""What notes of earlier versions call the fields of an assigner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Note:
 
     def to_json(self) -> str:
         """Write the note; `from_json` reads it."""
-        levels = [[asdict(feed) for feed in level.feeds] for level in self.levels]
+        levels = [[asdict(each) for each in level.assigners] for level in self.levels]
         own = {"levels": levels, "states": self.states, "mode": self.mode, "derived": self.derived}
         return json.dumps({**own, "plan": to_json(self.plan)})
 
@@ -159,10 +162,13 @@ def _readable(aggregate: str, derived: Mapping[str, str]) -> str:
 
 
 def _read_level(feeds: list[dict[str, Any]]) -> Level:
-    read = tuple(
-        Feed(**feed | {"edges": tuple(map(tuple, feed["edges"])), "grid": tuple(feed["grid"])}) for feed in feeds
-    )
-    return Level(nodes=tuple(feed.target for feed in read), feeds=read)
+    read = tuple(_read_assigner(feed) for feed in feeds)
+    return Level(nodes=tuple(each.target for each in read), assigners=read)
+
+
+def _read_assigner(found: dict[str, Any]) -> Assigner:
+    named = {_EARLIER_NAMES.get(name, name): value for name, value in found.items()}
+    return Assigner(**named | {"edges": tuple(map(tuple, found["edges"])), "grid": tuple(found["grid"])})
 
 
 def _expression(text: str) -> str:

@@ -18,11 +18,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from factor_windows.algebra.packs import Packing
+from factor_windows.algebra.pane_row import Packing
 from factor_windows.errors import QueryError
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.columns import StateColumns
 from factor_windows.functions.table import State
+from factor_windows.physical.target import Result, Values
 from factor_windows.query import Query
 from factor_windows.spark.messages import spark_says
 from factor_windows.spark.nullability import never_null
@@ -32,17 +33,12 @@ _FIXED_SIZE = (NumericType, BooleanType, DateType, TimestampType, TimestampNTZTy
 _EPOCH_NTZ = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
-@dataclass(frozen=True, slots=True)
-class ResultColumn:
-    """One result: from the states by `lower`, or, for those that cannot be shared, `direct` from events."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultColumn(Result):
+    """One result, as Spark itself would name and type it."""
 
     name: str
     type: DataType
-    nullable: bool
-    lower: str
-    direct: str
-    states: tuple[str, ...]
-    """The columns of the states that it is made from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +52,11 @@ class Types:
     """The partial states, with the names of their columns and, instead of placeholders, columns to combine."""
     shared: bool
     """Whether every aggregate can be computed from states here."""
+
+    @property
+    def values(self) -> Values:
+        """Return what a plan is compiled with."""
+        return Values(self.results, self.states, self.shared)
 
 
 def types_of(query: Query, events: DataFrame, prefix: str, *, earlier: bool = False) -> Types:
@@ -90,7 +91,16 @@ def types_of(query: Query, events: DataFrame, prefix: str, *, earlier: bool = Fa
             used = layout.used[-1]
             lower = never_null(lower, field)
         direct = aggregate.direct(time=time_column)
-        columns.append(ResultColumn(field.name, field.dataType, field.nullable, lower, direct, used))
+        columns.append(
+            ResultColumn(
+                name=field.name,
+                type=field.dataType,
+                nullable=field.nullable,
+                lower=lower,
+                direct=direct,
+                states=used,
+            )
+        )
     return Types(keys, time, tuple(columns), layout.states, shared)
 
 

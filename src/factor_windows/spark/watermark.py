@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import DataType, TimestampNTZType
 
 from factor_windows.errors import OptionError, QueryError
-from factor_windows.physical.levels import ALWAYS
+from factor_windows.physical.assigner import ALWAYS
 from factor_windows.plan import Plan
 from factor_windows.spark.checkpoint import literally
 

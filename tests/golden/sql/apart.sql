@@ -61,7 +61,7 @@ result0 AS (
         0,
         (
           (
-            fw_start + fw_range
+            fw_start + 600000000
           ) - CASE typeof(fw_epoch)
             WHEN 'timestamp_ntz'
             THEN CAST(0 AS BIGINT)
@@ -72,7 +72,7 @@ result0 AS (
       `fw_s0` AS `x`
     FROM level_1
     JOIN VALUES
-      (0, 600000000, '10 minutes') AS names(fw_shown, fw_range, fw_name)
+      (0, '10 minutes') AS names(fw_shown, fw_name)
       ON fw_node = fw_shown
   )
   SELECT
@@ -142,7 +142,7 @@ result1 AS (
         0,
         (
           (
-            fw_start + fw_range
+            fw_start + 1200000000
           ) - CASE typeof(fw_epoch)
             WHEN 'timestamp_ntz'
             THEN CAST(0 AS BIGINT)
@@ -153,7 +153,7 @@ result1 AS (
       `fw_s0` AS `max(v)`
     FROM level_1
     JOIN VALUES
-      (0, 1200000000, '20 minutes') AS names(fw_shown, fw_range, fw_name)
+      (0, '20 minutes') AS names(fw_shown, fw_name)
       ON fw_node = fw_shown
   )
   SELECT

@@ -35,28 +35,27 @@ level_1 AS (
 level_2 AS (
   SELECT
     `k`,
-    fw_to AS fw_node,
-    fw_start - pmod(fw_start, fw_slide) - fw_back AS fw_start,
+    2 AS fw_node,
+    fw_start - pmod(fw_start, 300000000) - fw_lag AS fw_start,
     fw_epoch,
     sum(`fw_s0`) AS fw_s0,
     CASE WHEN count_if(`fw_s0` > 0 AND `fw_s1` IS NULL) = 0 THEN sum(`fw_s1`) END AS fw_s1
   FROM level_1
   CROSS JOIN VALUES
-    (2, 300000000, 0),
-    (2, 300000000, 300000000),
-    (2, 300000000, 600000000),
-    (2, 300000000, 900000000),
-    (2, 300000000, 1200000000),
-    (2, 300000000, 1500000000),
-    (2, 300000000, 1800000000),
-    (2, 300000000, 2100000000),
-    (2, 300000000, 2400000000),
-    (2, 300000000, 2700000000),
-    (2, 300000000, 3000000000),
-    (2, 300000000, 3300000000) AS feeds(fw_to, fw_slide, fw_back)
+    (0),
+    (300000000),
+    (600000000),
+    (900000000),
+    (1200000000),
+    (1500000000),
+    (1800000000),
+    (2100000000),
+    (2400000000),
+    (2700000000),
+    (3000000000),
+    (3300000000) AS entries(fw_lag)
   GROUP BY
     1,
-    2,
     3,
     4
 ),
@@ -89,7 +88,7 @@ computed AS (
       0,
       (
         (
-          fw_start + fw_range
+          fw_start + 3600000000
         ) - CASE typeof(fw_epoch)
           WHEN 'timestamp_ntz'
           THEN CAST(0 AS BIGINT)
@@ -100,7 +99,7 @@ computed AS (
     `fw_s1` AS `s`
   FROM level_2
   JOIN VALUES
-    (2, 3600000000, '1 hour / 5 minutes') AS names(fw_shown, fw_range, fw_name)
+    (2, '1 hour / 5 minutes') AS names(fw_shown, fw_name)
     ON fw_node = fw_shown
 )
 SELECT

@@ -68,7 +68,7 @@ computed AS (
       0,
       (
         (
-          fw_start + fw_range
+          fw_start + 600000000
         ) - CASE typeof(fw_epoch)
           WHEN 'timestamp_ntz'
           THEN CAST(0 AS BIGINT)
@@ -79,7 +79,7 @@ computed AS (
     `fw_s1` AS `s`
   FROM level_1
   JOIN VALUES
-    (0, 600000000, '10 minutes') AS names(fw_shown, fw_range, fw_name)
+    (0, '10 minutes') AS names(fw_shown, fw_name)
     ON fw_node = fw_shown
 ),
 -- what the window aggregates of the query show

@@ -31,30 +31,29 @@ level_1 AS (
 -- 15 minutes / 1 minute (hidden): from level_1
 level_2 AS (
   SELECT
-    fw_to AS fw_node,
-    fw_start - pmod(fw_start, fw_slide) - fw_back AS fw_start,
+    2 AS fw_node,
+    fw_start - pmod(fw_start, 60000000) - fw_lag AS fw_start,
     fw_epoch,
     sum(`fw_s0`) AS fw_s0,
     CASE WHEN count_if(`fw_s0` > 0 AND `fw_s1` IS NULL) = 0 THEN sum(`fw_s1`) END AS fw_s1
   FROM level_1
   CROSS JOIN VALUES
-    (2, 60000000, 0),
-    (2, 60000000, 60000000),
-    (2, 60000000, 120000000),
-    (2, 60000000, 180000000),
-    (2, 60000000, 240000000),
-    (2, 60000000, 300000000),
-    (2, 60000000, 360000000),
-    (2, 60000000, 420000000),
-    (2, 60000000, 480000000),
-    (2, 60000000, 540000000),
-    (2, 60000000, 600000000),
-    (2, 60000000, 660000000),
-    (2, 60000000, 720000000),
-    (2, 60000000, 780000000),
-    (2, 60000000, 840000000) AS feeds(fw_to, fw_slide, fw_back)
+    (0),
+    (60000000),
+    (120000000),
+    (180000000),
+    (240000000),
+    (300000000),
+    (360000000),
+    (420000000),
+    (480000000),
+    (540000000),
+    (600000000),
+    (660000000),
+    (720000000),
+    (780000000),
+    (840000000) AS entries(fw_lag)
   GROUP BY
-    1,
     2,
     3
 ),
@@ -62,24 +61,22 @@ level_2 AS (
 level_3 AS (
   SELECT
     fw_to AS fw_node,
-    fw_start - pmod(fw_start, fw_slide) - fw_back AS fw_start,
+    fw_start - fw_lag AS fw_start,
     fw_epoch,
     sum(`fw_s0`) AS fw_s0,
     CASE WHEN count_if(`fw_s0` > 0 AND `fw_s1` IS NULL) = 0 THEN sum(`fw_s1`) END AS fw_s1
   FROM level_2
   CROSS JOIN VALUES
-    (3, 1, 0, 1),
-    (3, 1, 900000000, 1),
-    (3, 1, 1800000000, 1),
-    (3, 1, 2700000000, 1),
-    (4, 1, 0, 600000000),
-    (4, 1, 900000000, 600000000),
-    (4, 1, 1800000000, 600000000),
-    (4, 1, 2700000000, 600000000) AS feeds(fw_to, fw_slide, fw_back, fw_grid)
+    (3, 0, 1),
+    (3, 900000000, 1),
+    (3, 1800000000, 1),
+    (3, 2700000000, 1),
+    (4, 0, 600000000),
+    (4, 900000000, 600000000),
+    (4, 1800000000, 600000000),
+    (4, 2700000000, 600000000) AS entries(fw_to, fw_lag, fw_grid)
   WHERE
-    pmod((
-      fw_start - pmod(fw_start, fw_slide) - fw_back
-    ), fw_grid) = 0
+    pmod(fw_start - fw_lag, fw_grid) = 0
   GROUP BY
     1,
     2,

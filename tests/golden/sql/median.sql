@@ -27,7 +27,7 @@ level_1 AS (
   ) AS events
   CROSS JOIN VALUES
     (0, 600000000),
-    (1, 1800000000) AS feeds(fw_to, fw_slide)
+    (1, 1800000000) AS entries(fw_to, fw_slide)
   GROUP BY
     1,
     2,
@@ -71,7 +71,7 @@ computed AS (
         END
       ) * 0.000001
     ) AS window_end,
-    `fw_v0` AS `mid`
+    fw_v0 AS `mid`
   FROM level_1
   JOIN VALUES
     (0, 600000000, '10 minutes'),

@@ -4,13 +4,9 @@ level_1 AS (
   SELECT
     1 AS fw_node,
     fw_time - least(
-      pmod((
-        fw_time - 60000000
-      ), 1020000000),
+      pmod(fw_time - 60000000, 1020000000),
       pmod(fw_time, 1500000000),
-      pmod((
-        fw_time - 600000000
-      ), 1500000000)
+      pmod(fw_time - 600000000, 1500000000)
     ) AS fw_start,
     fw_epoch,
     count(CASE WHEN typeof(v) LIKE 'decimal%' THEN v END) AS fw_s0,
@@ -40,24 +36,20 @@ level_1 AS (
 level_2 AS (
   SELECT
     fw_to AS fw_node,
-    fw_start - pmod((
-      fw_start - fw_offset
-    ), fw_slide) - fw_back AS fw_start,
+    fw_start - pmod(fw_start - fw_offset, fw_slide) - fw_lag AS fw_start,
     fw_epoch,
     sum(`fw_s0`) AS fw_s0,
     CASE WHEN count_if(`fw_s0` > 0 AND `fw_s1` IS NULL) = 0 THEN sum(`fw_s1`) END AS fw_s1
   FROM level_1
   CROSS JOIN VALUES
-    (2, 1020000000, 60000000, 0, 4611686018427387904),
-    (3, 1500000000, 0, 0, 3599999999),
-    (3, 1500000000, 0, 1500000000, 3599999999),
-    (3, 1500000000, 0, 3000000000, 3599999999) AS feeds(fw_to, fw_slide, fw_offset, fw_back, fw_reach)
+    (2, 60000000, 1020000000, 0, 4611686018427387904),
+    (3, 0, 1500000000, 0, 3599999999),
+    (3, 0, 1500000000, 1500000000, 3599999999),
+    (3, 0, 1500000000, 3000000000, 3599999999) AS entries(fw_to, fw_offset, fw_slide, fw_lag, fw_max_age)
   WHERE
     fw_start - (
-      fw_start - pmod((
-        fw_start - fw_offset
-      ), fw_slide) - fw_back
-    ) <= fw_reach
+      fw_start - pmod(fw_start - fw_offset, fw_slide) - fw_lag
+    ) <= fw_max_age
   GROUP BY
     1,
     2,

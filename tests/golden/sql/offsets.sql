@@ -3,9 +3,7 @@ WITH
 level_1 AS (
   SELECT
     0 AS fw_node,
-    fw_time - pmod((
-      fw_time - 300000000
-    ), 3600000000) AS fw_start,
+    fw_time - pmod(fw_time - 300000000, 3600000000) AS fw_start,
     fw_epoch,
     min(v) AS fw_s0
   FROM (
@@ -33,15 +31,13 @@ level_1 AS (
 level_2 AS (
   SELECT
     fw_to AS fw_node,
-    fw_start - pmod((
-      fw_start - fw_offset
-    ), fw_slide) AS fw_start,
+    fw_start - pmod(fw_start - fw_offset, fw_slide) AS fw_start,
     fw_epoch,
     min(`fw_s0`) AS fw_s0
   FROM level_1
   CROSS JOIN VALUES
-    (0, 1, 0),
-    (1, 7200000000, 300000000) AS feeds(fw_to, fw_slide, fw_offset)
+    (0, 0, 1),
+    (1, 300000000, 7200000000) AS entries(fw_to, fw_offset, fw_slide)
   GROUP BY
     1,
     2,

@@ -58,8 +58,8 @@ level_2 AS (
     sum(`fw_s3`) AS fw_s3
   FROM level_1
   CROSS JOIN VALUES
-    (0, 1),
-    (1, 1200000000) AS feeds(fw_to, fw_slide)
+    (0, 1, 1, 1),
+    (1, 0, 0, 1200000000) AS entries(fw_to, fw_has_fw_s0, fw_has_fw_s2, fw_slide)
   GROUP BY
     1,
     2,
@@ -103,14 +103,14 @@ computed AS (
         END
       ) * 0.000001
     ) AS window_end,
-    `fw_s0` AS `x`,
-    `fw_s1` AS `value_1`,
-    `fw_s2` AS `value_2`,
-    `fw_s3` AS `value_3`
+    CASE WHEN fw_has_0 = 1 THEN `fw_s0` END AS `x`,
+    CASE WHEN fw_has_1 = 1 THEN `fw_s1` END AS `value_1`,
+    CASE WHEN fw_has_2 = 1 THEN `fw_s2` END AS `value_2`,
+    CASE WHEN fw_has_3 = 1 THEN `fw_s3` END AS `value_3`
   FROM level_2
   JOIN VALUES
-    (0, 600000000, '10 minutes'),
-    (1, 1200000000, '20 minutes') AS names(fw_shown, fw_range, fw_name)
+    (0, 600000000, 1, 0, 1, 0, '10 minutes'),
+    (1, 1200000000, 0, 1, 0, 1, '20 minutes') AS names(fw_shown, fw_range, fw_has_0, fw_has_1, fw_has_2, fw_has_3, fw_name)
     ON fw_node = fw_shown
 )
 SELECT

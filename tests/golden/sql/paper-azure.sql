@@ -42,7 +42,7 @@ level_2 AS (
   CROSS JOIN VALUES
     (1, 1200000000),
     (2, 2400000000),
-    (3, 1800000000) AS feeds(fw_to, fw_slide)
+    (3, 1800000000) AS entries(fw_to, fw_slide)
   GROUP BY
     1,
     2,

@@ -38,7 +38,7 @@ level_2 AS (
   CROSS JOIN VALUES
     (2, 900000000),
     (3, 1020000000),
-    (4, 1140000000) AS feeds(fw_to, fw_slide)
+    (4, 1140000000) AS entries(fw_to, fw_slide)
   GROUP BY
     1,
     2,

@@ -34,7 +34,7 @@ level_2 AS (
   SELECT
     `k`,
     fw_to AS fw_node,
-    fw_start - pmod(fw_start, fw_slide) - fw_back AS fw_start,
+    fw_start - pmod(fw_start, fw_slide) - fw_lag AS fw_start,
     fw_epoch,
     sum(`fw_s0`) AS fw_s0
   FROM level_1
@@ -42,7 +42,7 @@ level_2 AS (
     (0, 1, 0),
     (1, 600000000, 0),
     (1, 600000000, 600000000),
-    (1, 600000000, 1200000000) AS feeds(fw_to, fw_slide, fw_back)
+    (1, 600000000, 1200000000) AS entries(fw_to, fw_slide, fw_lag)
   GROUP BY
     1,
     2,

@@ -47,7 +47,7 @@ level_2 AS (
   FROM level_1
   CROSS JOIN VALUES
     (0, 1),
-    (1, 1200000000) AS feeds(fw_to, fw_slide)
+    (1, 1200000000) AS entries(fw_to, fw_slide)
   GROUP BY
     1,
     2,

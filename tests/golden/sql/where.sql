@@ -58,7 +58,7 @@ computed AS (
       0,
       (
         (
-          fw_start + fw_range
+          fw_start + 3600000000
         ) - CASE typeof(fw_epoch)
           WHEN 'timestamp_ntz'
           THEN CAST(0 AS BIGINT)
@@ -69,7 +69,7 @@ computed AS (
     `fw_s1` AS `s`
   FROM level_1
   JOIN VALUES
-    (0, 3600000000, '1 hour') AS names(fw_shown, fw_range, fw_name)
+    (0, '1 hour') AS names(fw_shown, fw_name)
     ON fw_node = fw_shown
 )
 SELECT

@@ -37,7 +37,7 @@ level_2 AS (
   SELECT
     `device`,
     fw_to AS fw_node,
-    fw_start - pmod(fw_start, fw_slide) - fw_back AS fw_start,
+    fw_start - pmod(fw_start, fw_slide) - fw_lag AS fw_start,
     fw_epoch,
     max(`fw_s0`) AS fw_s0,
     min(`fw_s1`) AS fw_s1,
@@ -50,7 +50,7 @@ level_2 AS (
     (2, 600000000, 1200000000),
     (2, 600000000, 1800000000),
     (2, 600000000, 2400000000),
-    (2, 600000000, 3000000000) AS feeds(fw_to, fw_slide, fw_back)
+    (2, 600000000, 3000000000) AS entries(fw_to, fw_slide, fw_lag)
   GROUP BY
     1,
     2,

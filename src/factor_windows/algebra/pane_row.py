@@ -1,8 +1,8 @@
-"""Packs: several panes side by side in one row, so that fewer rows are grouped and moved.
+"""Pane rows: several panes side by side in one row, so that fewer rows are grouped and shuffled.
 
 Instead of one row for each key and pane, a first level may make one for each key and stretch of several panes, with a
 slot for each of them: `min(v) FILTER (WHERE slot = 0)`, `min(v) FILTER (WHERE slot = 1)`, ... Windows that fit into the
-stretch are then merged inside the row, with no grouping at all. Knows nothing of pyspark.
+stretch are then merged inside the row, with no grouping at all.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Packing:
     def of(cls, query: Query) -> Packing | None:
         """Return what a query allows whatever its types; nothing if some state has no fixed size.
 
-        >>> from factor_windows import tumbling
+        >>> from factor_windows import Query, tumbling
         >>> minutes = [tumbling("1 minute"), tumbling("2 minutes")]
         >>> [Packing.of(Query(time="ts", windows=minutes, aggregates=[text])) for text in ("avg(v)", "mode(v)")]
         [Packing(states=2, folds=True), None]
@@ -59,13 +59,13 @@ class Packing:
 
 
 @dataclass(frozen=True, slots=True)
-class Pack:
+class PaneRow:
     """A row that holds several panes, one after the other."""
 
     pane: Window
     slots: int
     states: int = 1
-    inside: tuple[int, ...] = ()
+    premerged: tuple[int, ...] = ()
     """The nodes, by their places in the plan, whose instances are merged inside the row."""
 
     @property
@@ -75,7 +75,7 @@ class Pack:
         return Window(range=length, slide=length, offset=self.pane.offset)
 
     @property
-    def lanes(self) -> int:
+    def columns(self) -> int:
         """Count the slots of all states."""
         return self.slots * self.states
 
@@ -83,14 +83,14 @@ class Pack:
         """List the slots of each instance of a window in the row, which is the pane itself or fits into the row.
 
         >>> from factor_windows import tumbling
-        >>> [list(slots) for slots in Pack(tumbling("5s"), 6).slots_of(tumbling("15s"))]
+        >>> [list(slots) for slots in PaneRow(tumbling("5s"), 6).slots_of(tumbling("15s"))]
         [[0, 1, 2], [3, 4, 5]]
         """
         many = segmentation.range // self.pane.range
         return (range(first, first + many) for first in range(0, self.slots, many))
 
 
-def ways_to_pack(pane: Segmentation, states: int) -> Iterator[Pack]:
+def ways_to_pack(pane: Segmentation, states: int) -> Iterator[PaneRow]:
     """List how many panes a row may hold; none for what does not tumble, nor for no states.
 
     >>> from factor_windows import hopping, tumbling
@@ -101,11 +101,11 @@ def ways_to_pack(pane: Segmentation, states: int) -> Iterator[Pack]:
         return
     slots = LANES // states
     while slots >= FEWEST_PANES and slots * pane.range <= LONGEST:
-        yield Pack(pane, slots, states)
+        yield PaneRow(pane, slots, states)
         slots //= 2
 
 
-def packs(segmentations: Sequence[Segmentation], first: int, packing: Packing | None) -> Iterator[Pack]:
+def pane_rows(segmentations: Sequence[Segmentation], first: int, packing: Packing | None) -> Iterator[PaneRow]:
     """List the ways to pack the node at a place, which a first level computes alone, with what fits into a row."""
     for pack in ways_to_pack(segmentations[first], packing.states) if packing else ():
         others = [
@@ -113,7 +113,7 @@ def packs(segmentations: Sequence[Segmentation], first: int, packing: Packing | 
             for place, segmentation in enumerate(segmentations)
             if place != first and _fits(segmentation, pack.window)
         ]
-        yield replace(pack, inside=tuple(others) if packing and packing.folds else ())
+        yield replace(pack, premerged=tuple(others) if packing and packing.folds else ())
 
 
 def _fits(segmentation: Segmentation, stretch: Window) -> bool:

@@ -1,0 +1,60 @@
+"""The words of Spark SQL for terms and steps: the same text for batch and for streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from factor_windows.engines.written_terms import write_term
+from factor_windows.physical.steps import Explode
+from factor_windows.physical.target import Names
+from factor_windows.physical.terms import Lookup, Number, OfNode, Term
+
+
+@dataclass(frozen=True, slots=True)
+class SparkWords:
+    """Writes terms over the columns of a run."""
+
+    names: Names
+
+    def number(self, number: Number) -> str:
+        """Say which type it has."""
+        return f"{number.value}L" if number.type == "bigint" else str(number.value)
+
+    def lookup(self, lookup: Lookup | OfNode) -> str:
+        """Take a value out of a list of constants, which Spark makes once."""
+        by = self.names.node if isinstance(lookup, OfNode) else self.names.entry
+        return f"element_at({_array(lookup.values, lookup.type)}, {by} + 1)"
+
+    def modulo(self, number: str, divisor: str) -> str:
+        """Call pmod."""
+        return f"pmod({number}, {divisor})"
+
+    def sql(self, text: str) -> str:
+        """Leave it as it is."""
+        return text
+
+    def term(self, term: Term) -> str:
+        """Write a term."""
+        return write_term(term, self)
+
+    def explodes(self, step: Explode) -> list[tuple[str, str]]:
+        """List the columns that an explode makes, each with the array that it explodes."""
+        found = []
+        if len(step.sources) > 1:
+            found.append((step.entry, self._entries(step.sources)))
+        if step.counts is not None:
+            found.append((step.step, f"sequence(0, {self.term(step.counts)} - 1)"))
+        return found
+
+    def _entries(self, sources: Sequence[int]) -> str:
+        """Write the numbers of the entries that a row has: the same for all rows, or by the row's node."""
+        own = {source: [place for place, other in enumerate(sources) if other == source] for source in sources}
+        if len(own) == 1:
+            return _array(own[sources[0]], "int")
+        arrays = ", ".join(_array(own.get(position, []), "int") for position in range(max(own) + 1))
+        return f"element_at(array({arrays}), {self.names.node} + 1)"
+
+
+def _array(values: Sequence[int], type: str) -> str:
+    return f"CAST(array({', '.join(map(str, values))}) AS array<{type}>)"

@@ -1,0 +1,85 @@
+"""Window assigners: which instances of a node a row of another one, or an event, belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from factor_windows.algebra.coverage import fewest, stride
+from factor_windows.algebra.slices import Progression, Segmentation, Slices, is_partition
+from factor_windows.algebra.window import Window
+from factor_windows.functions.table import Kind
+
+ALWAYS = 2**62
+"""A lag or an age that no row exceeds."""
+RAW = -1
+"""The number of the raw events where nodes go by their place in the plan."""
+EVERYWHERE: tuple[Progression, ...] = ((1, 0),)
+"""Edges at every microsecond: the last one that is not after a time is the time itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assigner:
+    """The instances of one node that a row of another belongs to.
+
+    A row that starts at p belongs to those at f, f - stride, f - 2 * stride, ..., `steps` of them, where f is the last
+    of `edges` that is not after p.
+    """
+
+    source: int
+    target: int
+    edges: tuple[Progression, ...] = EVERYWHERE
+    steps: int = 1
+    stride: int = 0
+    max_lag: int = ALWAYS
+    """No instance starts longer before f than this: where the last stride would be too long, it is cut."""
+    max_age: int = ALWAYS
+    """The row must start at most this long after the instance does."""
+    grid: Progression = (1, 0)
+    """Where instances start; what is not there is no instance."""
+
+    @property
+    def passes(self) -> bool:
+        """Say whether rows only pass through a level."""
+        return self.source == self.target
+
+    def lag(self, step: int) -> int:
+        """Return how long before f the instance of a step starts."""
+        return min(step * self.stride, self.max_lag)
+
+
+def assign(source: int, target: int, parent: Segmentation | None, child: Segmentation, kind: Kind) -> Assigner:
+    """Say which instances of a child a row of its parent, or an event, belongs to."""
+    if isinstance(child, Slices):
+        return Assigner(source, target, child.edges)
+    if parent is None or is_partition(parent):
+        return _from_pieces(source, target, child, parent.range if isinstance(parent, Window) else 1)
+    assert isinstance(parent, Window)
+    every = _from_all_inside(source, target, child, parent)
+    some = _from_fewest(source, target, child, parent)
+    return some if kind is not Kind.OVERLAP_SAFE or some.steps < every.steps else every
+
+
+def _from_pieces(source: int, target: int, child: Window, piece: int) -> Assigner:
+    """Assign the instances that hold the piece: those that start at or before it, and end after its start."""
+    steps = -(-child.range // child.slide)
+    always = child.range % child.slide == 0
+    grid = ((child.slide, child.offset),)
+    return Assigner(source, target, grid, steps, child.slide, max_age=ALWAYS if always else child.range - piece)
+
+
+def _from_all_inside(source: int, target: int, child: Window, parent: Window) -> Assigner:
+    """Assign the instances that hold the whole of the row's, as the paper has it."""
+    spare = child.range - parent.range
+    steps = spare // child.slide + 1
+    latest = steps * child.slide - parent.slide
+    grid = ((child.slide, child.offset),)
+    return Assigner(source, target, grid, steps, child.slide, max_age=ALWAYS if latest <= spare else spare)
+
+
+def _from_fewest(source: int, target: int, child: Window, parent: Window) -> Assigner:
+    """Assign the instances that have the row among the fewest that make them up."""
+    grid = (1, 0) if child.slide == parent.slide else (child.slide, child.offset)
+    last = child.range - parent.range
+    steps = fewest(parent, child)
+    cut = ALWAYS if last == (steps - 1) * stride(parent) else last
+    return Assigner(source, target, EVERYWHERE, steps, stride(parent), max_lag=cut, grid=grid)

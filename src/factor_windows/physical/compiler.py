@@ -1,0 +1,284 @@
+"""From a plan to what runs: the layout is chosen once, and written down as steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sqlglot import exp, parse_one
+
+from factor_windows.algebra.slices import Slices
+from factor_windows.functions.expression import VerbatimSpark, sql_of
+from factor_windows.physical.assigner import ALWAYS, EVERYWHERE
+from factor_windows.physical.choose import PARTITIONS, choose_layout
+from factor_windows.physical.layout import Distribution, Layout, Level
+from factor_windows.physical.physical_plan import PhysicalPlan
+from factor_windows.physical.steps import (
+    Chunk,
+    Explode,
+    Filter,
+    Group,
+    Named,
+    Project,
+    Repartition,
+    Scan,
+    Show,
+    Step,
+    Unpack,
+    slot_column,
+)
+from factor_windows.physical.target import Target
+from factor_windows.physical.terms import Call, Column, Number, Sql, Term, after_edge, look_up, of_node, only_if
+from factor_windows.plan import Plan
+
+
+def compile(plan: Plan, target: Target, layout: Layout | None = None) -> PhysicalPlan:
+    """Decide how a plan runs on a target, unless the layout is given, and write it down as steps."""
+    if not target.values.shared:
+        plan = plan.naive()
+    if target.levels is not None:
+        layout = Layout(target.levels)
+    if layout is None:
+        layout = choose_layout(
+            plan, partitions=target.partitions or PARTITIONS, streaming=target.streaming, packing=target.packing
+        )
+        if target.partitions is None:
+            layout = Layout(layout.levels, notes=layout.notes[:1])
+    return PhysicalPlan(plan, target, layout, tuple(_Compiler(plan, target, layout).steps()))
+
+
+class _Compiler:
+    def __init__(self, plan: Plan, target: Target, layout: Layout) -> None:
+        self.plan, self.target, self.layout = plan, target, layout
+        self.names, self.values = target.names, target.values
+        self.event_keys = tuple(f"{key}_" for key in self.names.keys) if plan.has_several_keys else self.names.keys
+        self.needs = self._needs()
+        self.longest = max(node.window.range for node in plan.nodes)
+        by_chunk = layout.distribution is Distribution.BY_KEY_AND_CHUNK and len(layout.levels) > 1
+        self.chunk = (self.names.chunk,) if by_chunk else ()
+
+    def steps(self) -> Iterator[Step]:
+        """Write down the whole way of a row."""
+        query, row = self.plan.query, self.layout.pane_row
+        keys = tuple((name, key.sql) for name, key in zip(self.event_keys, query.parsed_keys, strict=True))
+        yield Scan(query.where, query.parsed_time.sql, keys, self.names.time)
+        if self.layout.distribution is Distribution.EVENTS_BY_KEY:
+            yield Repartition(self.names.keys, self.layout.partitions)
+        first, *others = self.layout.levels
+        yield from self._pack() if row else self._level(first, is_first=True, is_last=not others)
+        if others:
+            yield from self._shuffle()
+        if row:
+            yield self._unpack()
+        for level in others:
+            yield from self._level(level, is_first=False, is_last=level is others[-1])
+        yield self._show()
+
+    def _level(self, level: Level, *, is_first: bool, is_last: bool) -> Iterator[Step]:
+        """Give each row to its instances, and group by instance."""
+        begin, entries = Column(self.names.time if is_first else self.names.start), level.entries
+        if len(entries) > 1 or not level.is_flat:
+            counts = None if level.is_flat else look_up("steps", [each.steps for each, _ in entries], "int")
+            yield Explode(tuple(each.source for each, _ in entries), self.names.entry, counts, self.names.step)
+        start = self._start(level, begin)
+        conditions = [*self._instances(level, begin, start)]
+        if self.chunk and not is_first:
+            conditions.append(self._inside_chunk(start, is_last=is_last))
+        if conditions:
+            yield Filter(tuple(conditions))
+        by_node = len(level.nodes) > 1
+        node = look_up("to", [each.target for each, _ in entries], "int") if by_node else Number(level.nodes[0], "int")
+        instance: list[Named] = [(self.names.start, start), *([(self.names.node, node)] if by_node else [])]
+        chunk = () if is_first else self.chunk
+        columns = [*self._carried_keys(level, is_first), *([] if is_first else self._carried_states(level)), *instance]
+        if not is_first:
+            columns = [*((name, Column(name)) for name in chunk), *columns]
+        yield Project(tuple(columns), keeps_others=is_first)
+        yield Group(
+            by=(*self.names.keys, *([self.names.node] if by_node else []), self.names.start, *chunk),
+            aggregates=tuple(self._lifts() if is_first else self._merges()),
+            constants=() if by_node else ((self.names.node, node),),
+            end=self._end(level.nodes),
+            merges=not is_first,
+        )
+
+    def _start(self, level: Level, begin: Term) -> Term:
+        """Return the start of the instance that a row is given to."""
+        assigners = [each for each, _ in level.entries]
+        start = begin - self._after_edge(level, begin)
+        if level.is_flat:
+            return start - look_up("lag", [each.lag(step) for each, step in level.entries])
+        lag: Term = Column(self.names.step) * look_up("stride", [each.stride for each in assigners])
+        if any(each.max_lag != ALWAYS for each in assigners):
+            lag = Call("least", (lag, look_up("max_lag", [each.max_lag for each in assigners])))
+        return start - lag
+
+    def _after_edge(self, level: Level, begin: Term) -> Term:
+        """Return how long a row starts after the last edge of its assigner; those of slices are written out."""
+        assigners = [each for each, _ in level.entries]
+        if len(assigners) == 1:
+            return after_edge(assigners[0].edges, begin)
+        plain = [each.edges[0] if len(each.edges) == 1 else EVERYWHERE[0] for each in assigners]
+        offsets = look_up("offset", [offset for _, offset in plain])
+        after: Term = (begin - offsets) % look_up("slide", [step for step, _ in plain])
+        slices = {each.target: each.edges for each in assigners if len(each.edges) > 1}
+        if not slices:
+            return after
+        pairs = [part for place, edges in slices.items() for part in (Number(place), after_edge(edges, begin))]
+        return Call("case", (look_up("to", [each.target for each in assigners], "int"), after, *pairs))
+
+    def _instances(self, level: Level, begin: Term, start: Term) -> Iterator[Term]:
+        """List the conditions under which the instance at a start exists, and holds the row."""
+        assigners = [each for each, _ in level.entries]
+        if any(each.max_age != ALWAYS for each in assigners):
+            yield begin - start <= look_up("max_age", [each.max_age for each in assigners])
+        if any(each.grid != (1, 0) for each in assigners):
+            slide, offset = (
+                look_up(name, [each.grid[part] for each in assigners]) for part, name in enumerate(("grid", "shift"))
+            )
+            yield ((start - offset) % slide).equals(0)
+
+    def _inside_chunk(self, start: Term, *, is_last: bool) -> Term:
+        """Keep the instances that a chunk can complete, and at the last level only those that start in it.
+
+        For nearly all rows the row's own place decides, which is much cheaper than the place of each instance.
+        """
+        chunk = Column(self.names.chunk)
+        after = Column(self.names.start) - chunk
+        inside: Term = start >= chunk
+        deep_inside: Term = after >= self.longest
+        if is_last:
+            inside = inside & (start < chunk + self.layout.chunk)
+            deep_inside = deep_inside & (after < self.layout.chunk)
+        return deep_inside | inside
+
+    def _carried_keys(self, level: Level, is_first: bool) -> Iterator[Named]:
+        """Return the keys of the instance that a row is given to: null for those that its node does not have."""
+        above = self.event_keys if is_first else self.names.keys
+        for name, own, key in zip(self.names.keys, above, self.plan.query.parsed_keys, strict=True):
+            has = [key.sql in self.plan.nodes[each.target].node.keys for each, _ in level.entries]
+            if own != name or not is_first or not all(has):
+                yield name, _where(has, f"has_{name}", Column(own))
+
+    def _carried_states(self, level: Level) -> Iterator[Named]:
+        """Return the states of the instance that a row is given to: null for those that nobody needs there."""
+        for state in self.values.states:
+            needed = [state.name in self.needs[each.target] for each, _ in level.entries]
+            yield state.name, _where(needed, f"has_{state.name}", Column(state.name))
+
+    def _lifts(self) -> Iterator[tuple[str, Sql]]:
+        """Lift events to states, or, if some aggregate cannot be shared, compute the user's own at once."""
+        if self.values.shared:
+            return ((state.name, Sql(state.lift)) for state in self.values.states)
+        return ((self.names.value(place), Sql(each.direct)) for place, each in enumerate(self.values.results))
+
+    def _merges(self) -> Iterator[tuple[str, Sql]]:
+        return ((state.name, Sql(state.combine)) for state in self.values.states)
+
+    def _needs(self) -> list[set[str]]:
+        """List for each node the states that it needs, for what it shows or for those who read it."""
+        number = {node.name: place for place, node in enumerate(self.plan.nodes)}
+        asked = {each.node: each.aggregates for each in self.plan.asked}
+        needs = [
+            {state for place in asked.get(node.node, ()) for state in self.values.results[place].states}
+            for node in self.plan.nodes
+        ]
+        for node in reversed(self.plan.nodes):
+            if node.parent is not None:
+                needs[number[node.parent]] |= needs[number[node.name]]
+        return needs
+
+    def _pack(self) -> Iterator[Step]:
+        """Group events by keys and stretch of time, each state once for each slot.
+
+        Bits say afterwards which slots hold an event: a state alone cannot, as that of a null is null.
+        """
+        row, names = self.layout.pane_row, self.names
+        assert row is not None
+        after, stretch = Column(names.entry), (row.window.range, row.window.offset)
+        yield Project(((names.entry, after_edge([stretch], Column(names.time))),), keeps_others=True)
+        slot = Call("int", (after // row.pane.range,))
+        yield Project(((names.start, Column(names.time) - after), (names.step, slot)), keeps_others=True)
+        filled = names.entry, Sql(f"bit_or(shiftleft(1, {names.step}))")
+        columns = [
+            (slot_column(state.name, number), Sql(lift))
+            for state in self.values.states
+            for number, lift in enumerate(_in_slots(state.lift, names.step, row.slots))
+        ]
+        by = (*names.keys, names.start)
+        yield Group(by, (filled, *columns), (), Column(names.start) + row.window.range, merges=False)
+
+    def _unpack(self) -> Unpack:
+        row, names = self.layout.pane_row, self.names
+        assert row is not None
+        entries = tuple(
+            (place, slots)
+            for place in self.layout.unpacked(self.plan)
+            for slots in row.slots_of(self.plan.nodes[place].window)
+        )
+        keeps = (*names.keys, *self.chunk)
+        states = tuple(self.values.states)
+        return Unpack(row, entries, states, keeps, names.entry, names.step, names.start, names.node)
+
+    def _shuffle(self) -> Iterator[Step]:
+        """Bring all that later levels group into one partition, so that nothing moves again."""
+        names, layout = self.names, self.layout
+        if layout.distribution not in (Distribution.BY_KEY, Distribution.BY_KEY_AND_CHUNK):
+            return
+        if self.chunk:
+            offset = layout.pane_row.pane.offset if layout.pane_row else 0
+            yield Chunk(names.chunk, names.start, layout.chunk, offset, self.longest)
+        # Rows in order of time keep the hash table of the next level warm: a third less time for ten windows.
+        ordered = tuple(key for key in names.keys if key not in self.target.unsorted)
+        yield Repartition((*names.keys, *self.chunk), layout.partitions, sort=(*ordered, names.start))
+
+    def _end(self, places: Sequence[int]) -> Term:
+        """Return the end of a row's instance, which is one of some nodes."""
+        start, windows = Column(self.names.start), [node.window for node in self.plan.nodes]
+        slices = [place for place in places if isinstance(windows[place], Slices)]
+        if len(places) == 1:
+            return start + (self._to_next_edge(places[0]) if slices else windows[places[0]].range)
+        length = of_node("range", [window.range for window in windows])
+        if not slices:
+            return start + length
+        pairs = [part for place in slices for part in (Number(place), self._to_next_edge(place))]
+        return start + Call("case", (Column(self.names.node), length, *pairs))
+
+    def _to_next_edge(self, place: int) -> Term:
+        slices, start = self.plan.nodes[place].window, Column(self.names.start)
+        assert isinstance(slices, Slices)
+        terms = tuple(Number(step) - (start - offset) % step for step, offset in slices.edges)
+        return terms[0] if len(terms) == 1 else Call("least", terms)
+
+    def _show(self) -> Show:
+        nodes, start = self.plan.nodes, Column(self.names.start)
+        values = tuple(self._value(place) for place in range(len(self.values.results)))
+        names = tuple(node.shown_as for node in nodes)
+        exposed = [place for place, node in enumerate(nodes) if node.exposed]
+        return Show(names, self.names.keys, start, self._end(exposed), self.names.node, values)
+
+    def _value(self, place: int) -> Term:
+        """Return what makes an aggregate's result, in rows of those nodes that it is asked of.
+
+        Others share its states, and may hold a sum that does not fit.
+        """
+        result = self.values.results[place]
+        if not self.values.shared:
+            return Column(self.names.value(place))
+        asked = {each.node for each in self.plan.asked if place in each.aggregates}
+        has = [int(not node.exposed or node.node in asked) for node in self.plan.nodes]
+        is_asked, lower = of_node(f"has_{place}", has, "int").equals(1), Sql(result.lower)
+        return lower if all(has) or not result.nullable else only_if(is_asked, lower)
+
+
+def _where(answers: Sequence[bool], name: str, value: Term) -> Term:
+    """Return a value in those entries that have it, and null in the others."""
+    return value if all(answers) else only_if(look_up(name, [int(each) for each in answers], "int").equals(1), value)
+
+
+def _in_slots(lift: str, slot: str, number: int) -> list[str]:
+    """Lift only the events of one slot, for each slot."""
+    tree = parse_one(lift, dialect=VerbatimSpark)
+    call, also = tree, ""
+    if isinstance(tree, exp.Filter):
+        call, also = tree.this, f" AND ({sql_of(tree.expression.this)})"
+    return [f"{sql_of(call)} FILTER (WHERE {slot} = {place}{also})" for place in range(number)]

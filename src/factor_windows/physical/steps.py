@@ -1,0 +1,120 @@
+"""The steps of a physical plan: what rows go through, from events to results. Engines write them down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from factor_windows.algebra.pane_row import PaneRow
+from factor_windows.functions.table import State
+from factor_windows.physical.terms import Sql, Term
+
+Named = tuple[str, Term]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Read the events that count, which meet a condition and have a time, with their keys and the time as a number."""
+
+    where: str
+    time: str
+    keys: tuple[tuple[str, str], ...]
+    """The columns of keys, and what computes them."""
+    column: str
+    """The column of the time in microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explode:
+    """Give each row once to every entry that takes rows of its node, and, where steps are counted, to each of these."""
+
+    sources: tuple[int, ...]
+    """Of each entry, the node whose rows it takes."""
+    entry: str
+    counts: Term | None
+    """How many steps an entry has; `None` if each entry is one."""
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keep the rows that meet all conditions."""
+
+    conditions: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Compute columns, beside those that are there or instead of them."""
+
+    columns: tuple[Named, ...]
+    keeps_others: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Group rows by columns, the start of an instance among them, and aggregate: lift events, or merge states."""
+
+    by: tuple[str, ...]
+    aggregates: tuple[tuple[str, Sql], ...]
+    constants: tuple[Named, ...]
+    """Columns that are the same in all groups."""
+    end: Term
+    """When the instance of a group ends."""
+    merges: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Give each row to the chunk of time that it starts in, and to the one before if that one's windows reach it."""
+
+    column: str
+    start: str
+    length: int
+    offset: int
+    reach: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repartition:
+    """Bring all rows with the same values into one partition, sorted there."""
+
+    by: tuple[str, ...]
+    partitions: int | None
+    sort: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unpack:
+    """Give each filled slot of a pane row, and each instance that is merged inside it, a row of its own."""
+
+    pane_row: PaneRow
+    entries: tuple[tuple[int, range], ...]
+    """The nodes that are taken out, and the slots of each of their instances."""
+    states: tuple[State, ...]
+    keeps: tuple[str, ...]
+    filled: str
+    """The column whose bits say which slots hold an event."""
+    slot: str
+    start: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Lower the states, and show each row under the names of its node."""
+
+    names: tuple[tuple[str, ...], ...]
+    """Of each node, the names that it is shown under."""
+    keys: tuple[str, ...]
+    start: Term
+    end: Term
+    node: str
+    values: tuple[Term, ...]
+
+
+Step = Scan | Explode | Filter | Project | Group | Chunk | Repartition | Unpack | Show
+
+
+def slot_column(state: str, slot: int) -> str:
+    """Name the column of a pane row that holds a state of a slot."""
+    return f"{state}_{slot}"

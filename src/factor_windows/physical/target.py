@@ -1,0 +1,115 @@
+"""What a plan is compiled for: an engine's columns, states and abilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from factor_windows.algebra.pane_row import Packing
+from factor_windows.functions.aggregate import Aggregate
+from factor_windows.functions.columns import StateColumns
+from factor_windows.functions.table import Kind, State
+from factor_windows.physical.layout import Level
+from factor_windows.query import Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One aggregate: from its states by `lower`, or, where states are not shared, `direct` from events."""
+
+    lower: str
+    direct: str
+    states: tuple[str, ...]
+    """The columns of the states that it is made from."""
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The aggregates of a query on an engine, and the states that they share."""
+
+    results: tuple[Result, ...]
+    states: tuple[State, ...]
+    """The states, with the names of their columns."""
+    shared: bool
+    """Whether every aggregate can be computed from states."""
+
+    @classmethod
+    def of(cls, aggregates: Sequence[Aggregate], names: Names, *, shared: bool) -> Values:
+        """Lay out states as functions describe them, or, if they share none, only what computes results from events."""
+        columns = StateColumns(f"{names.prefix}s")
+        results = []
+        for each in aggregates:
+            lower = columns.add(each, each.states(time=names.time), each.function.lower) if shared else ""
+            results.append(
+                Result(lower=lower, direct=each.direct(time=names.time), states=columns.used[-1] if shared else ())
+            )
+        return cls(tuple(results), columns.states, shared)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the columns of rows are called; none of them is one of the events'."""
+
+    prefix: str
+    keys: tuple[str, ...]
+    time: str
+
+    @classmethod
+    def of(cls, query: Query, prefix: str) -> Names:
+        """Name columns by a prefix that no column of the events has."""
+        return cls(prefix, tuple(f"{prefix}k{place}" for place in range(len(query.parsed_keys))), f"{prefix}t")
+
+    @property
+    def start(self) -> str:
+        """Name the start of a row's instance."""
+        return f"{self.prefix}start"
+
+    @property
+    def node(self) -> str:
+        """Name the number of the node that a row belongs to."""
+        return f"{self.prefix}node"
+
+    @property
+    def entry(self) -> str:
+        """Name the number of the entry that an explode gave a row to; in pane rows, which slots are filled."""
+        return f"{self.prefix}feed"
+
+    @property
+    def step(self) -> str:
+        """Name the step of an entry, or the slot of a pane row."""
+        return f"{self.prefix}step"
+
+    @property
+    def chunk(self) -> str:
+        """Name the start of a row's chunk of time."""
+        return f"{self.prefix}chunk"
+
+    def value(self, place: int) -> str:
+        """Name an aggregate that is computed from events at once."""
+        return f"{self.prefix}v{place}"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An engine, as far as it decides how a plan runs."""
+
+    names: Names
+    values: Values
+    partitions: int | None = None
+    """How many partitions its shuffles have; `None` if it is not told how to shuffle."""
+    packing: Packing | None = None
+    """How states may be packed into pane rows; `None` if they may not."""
+    streaming: bool = False
+    levels: tuple[Level, ...] | None = None
+    """The levels of a stream that goes on, whose state has their layout."""
+    unsorted: tuple[str, ...] = ()
+    """Columns of keys that cannot be sorted."""
+
+    @classmethod
+    def assumed(cls, query: Query, *, partitions: int | None = None, streaming: bool = False) -> Target:
+        """Return what is known of Spark before there are events."""
+        names = Names.of(query, "__fw_")
+        packing = Packing.of(query) if partitions else None
+        values = Values.of(query.parsed_aggregates, names, shared=query.kind is not Kind.HOLISTIC)
+        return cls(names, values, partitions, packing, streaming)
