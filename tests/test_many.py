@@ -223,7 +223,7 @@ def test_analyze_measures_keys_and_conditions_of_several_queries(spark):
     assert measured.combinations == {frozenset("d"): 50, frozenset("ds"): 350, frozenset(): 1}
     assert measured.selectivity == {"a": pytest.approx(0.25)}
     plan = optimize(queries, statistics=measured)
-    assert plan.groups[0].plan.cost_model.combinations[frozenset("d")] == 50
+    assert plan.passes[0].cost_model.combinations[frozenset("d")] == 50
     with pytest.raises(OptionError, match="analyze needs the time column"):
         analyze(events)
 

@@ -15,18 +15,18 @@ from factor_windows.errors import (
     SqlError,
     WindowError,
 )
-from factor_windows.plan import Plan, PlanNode
+from factor_windows.plan import Plan, SharedPlan
 from factor_windows.query import Query
 from factor_windows.search import optimize
-from factor_windows.shared import SharedPlan
 from factor_windows.sql.parse import parse
+from factor_windows.tree import PlanNode
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from factor_windows.spark.analyze import Statistics
+    from factor_windows.cost.statistics import Statistics
 
 __version__ = "0.2.0.dev0"
 __all__ = [
@@ -67,7 +67,8 @@ def aggregate(
 ) -> DataFrame:
     """Aggregate a DataFrame over many windows: a query, its plan and its run in one call."""
     query = Query(time=time, keys=keys, windows=windows, aggregates=aggregates)
-    return optimize(query, statistics=statistics).run(events)
+    result: DataFrame = optimize(query, statistics=statistics).run(events)
+    return result
 
 
 def analyze(
@@ -94,7 +95,7 @@ def sql(spark: SparkSession, text: str, *, dialect: str | None = None, time: str
     return run(spark, text, dialect=dialect, time=time)
 
 
-def split_by_query(batch: DataFrame, *, plan: SharedPlan | None = None) -> dict[str, DataFrame]:
+def split_by_query(batch: DataFrame, *, plan: Plan | None = None) -> dict[str, DataFrame]:
     """Tell the queries of a shared plan's stream apart: in `foreachBatch`, each query's rows with its own columns.
 
     The queries are known in the process that planned them. Elsewhere, as in `foreachBatch` through Spark Connect, pass

@@ -19,12 +19,14 @@ from factor_windows.functions.table import Kind
 WINDOW_COLUMNS = ("window_id", "window_start", "window_end")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Query:
     """What the user asks for: every aggregate, of every window, for every combination of keys.
 
     >>> from factor_windows.algebra.window import tumbling
     >>> query = Query(time="ts", keys=["device"], windows=[tumbling("20m")], aggregates=["min(t)", "avg(t) AS mean"])
+    >>> query
+    Query(time='ts', keys=[device], windows=[20 minutes], aggregates=[min(t), avg(t) AS mean])
     >>> query.columns
     ('device', 'window_id', 'window_start', 'window_end', 'min(t)', 'mean')
     """
@@ -92,9 +94,24 @@ class Query:
         self._check_windows()
         self._check_columns()
 
+    def __repr__(self) -> str:
+        """Say what is asked, and nothing about what is left to its default."""
+        names = ("name", "time", "keys", "windows", "aggregates", "where", "having", "output", "source", "outer")
+        parts = {name: getattr(self, name) for name in names} | {"windows": self._described_windows}
+        told = {
+            name: repr(value) if isinstance(value, str) else f"[{', '.join(value)}]"
+            for name, value in parts.items()
+            if value
+        }
+        return f"Query({', '.join(f'{name}={text}' for name, text in told.items())})"
+
+    @property
+    def _described_windows(self) -> list[str]:
+        return [each.name if each.name == each.label else f"{each.name}: {each.label}" for each in self.windows]
+
     def _repr_html_(self) -> str:
         """Show the query in a notebook, as a small table."""
-        windows = [each.name if each.name == each.label else f"{each.name}: {each.label}" for each in self.windows]
+        windows = self._described_windows
         parts = {"time": [self.time], "keys": self.keys, "windows": windows, "aggregates": self.aggregates}
         parts |= {part: [getattr(self, part)] for part in ("where", "having") if getattr(self, part)}
         cells = (

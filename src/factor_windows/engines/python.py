@@ -19,8 +19,9 @@ from factor_windows.algebra.slices import Segmentation, Slices
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.expression import VerbatimSpark
 from factor_windows.functions.table import State
-from factor_windows.plan import Plan, PlanNode
 from factor_windows.query import Query
+from factor_windows.tree import Pass as Plan
+from factor_windows.tree import PlanNode
 
 Row = Mapping[str, Any]
 Group = tuple[tuple[Any, ...], int]

@@ -9,11 +9,11 @@ from factor_windows.engines.spark_chain import Chain
 from factor_windows.engines.spark_packs import packed, unpacked
 from factor_windows.errors import OptionError
 from factor_windows.physical.levels import PARTITIONS, Level, Physical, compile_levels
-from factor_windows.plan import Plan
 from factor_windows.spark.messages import check_events
 from factor_windows.spark.typed import has_maps
 from factor_windows.spark.types import packing_of
 from factor_windows.sql.statement import braced
+from factor_windows.tree import Pass as Plan
 
 
 def run(plan: Plan, events: DataFrame) -> DataFrame:

@@ -12,12 +12,12 @@ from factor_windows.algebra.slices import Slices
 from factor_windows.engines.explode_to_windows import after_edges, looked_up
 from factor_windows.functions.guards import in_order
 from factor_windows.physical.levels import Level, Physical
-from factor_windows.plan import Plan
 from factor_windows.query import WINDOW_COLUMNS, Query
 from factor_windows.spark.absent import check_absent
 from factor_windows.spark.messages import spark_says
 from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
 from factor_windows.spark.types import Types, microseconds, timestamp, types_of
+from factor_windows.tree import Pass as Plan
 
 
 class Chain:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from os import PathLike, fspath
 
@@ -17,7 +16,6 @@ from factor_windows.engines.spark_chain import Chain, with_columns
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.functions.expression import quoted
 from factor_windows.physical.levels import Level, compile_levels
-from factor_windows.plan import Plan
 from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.spark.checkpoint import Note, check_fits, read_note, refusal, write_note
 from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
@@ -30,6 +28,7 @@ from factor_windows.spark.watermark import (
     closed_until,
     tell_closed,
 )
+from factor_windows.tree import Pass as Plan
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 MODES = ("append", "update", "complete")
@@ -106,7 +105,7 @@ def flush(
 
 def bare(plan: Plan) -> Plan:
     """Return a plan that ends with the calls of aggregates, whatever its query does after them."""
-    return replace(plan, query=plan.query.bare)
+    return plan.with_query(plan.query.bare)
 
 
 def use_rocksdb(spark: SparkSession) -> None:

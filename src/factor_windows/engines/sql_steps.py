@@ -14,8 +14,8 @@ from factor_windows.functions.columns import StateColumns
 from factor_windows.functions.expression import VerbatimSpark
 from factor_windows.functions.table import State
 from factor_windows.physical.levels import ALWAYS, EVERYWHERE, Feed, Level, compile_levels
-from factor_windows.plan import Plan
 from factor_windows.query import Query
+from factor_windows.tree import Pass as Plan
 
 SPELLINGS: dict[str, Spelling] = {"spark": SparkSpelling(), "duckdb": DuckdbSpelling()}
 

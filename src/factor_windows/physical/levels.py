@@ -16,9 +16,9 @@ from factor_windows.algebra.coverage import fewest, stride
 from factor_windows.algebra.packs import STEPS, Pack, Packing, packs
 from factor_windows.algebra.slices import Progression, Slices, is_partition
 from factor_windows.algebra.window import Window, readable
-from factor_windows.cost.model import SparkCost
+from factor_windows.cost.spark import SparkCost
 from factor_windows.functions.table import Kind
-from factor_windows.plan import Plan
+from factor_windows.tree import Pass as Plan
 
 FLAT_FEEDS = 256
 """Up to how many instances a row's fan-out is written out one by one; beyond, steps are counted at run time."""

@@ -11,11 +11,11 @@ from factor_windows.algebra.slices import Segmentation, Slices, display_key, sli
 from factor_windows.algebra.window import Window
 from factor_windows.cost.model import Cost, CostModel
 from factor_windows.functions.table import Kind
-from factor_windows.plan import Tree
 from factor_windows.search.cheapest_parents import cheapest_parent
 from factor_windows.search.exact import cheapest_tree, load_solver
 from factor_windows.search.factor import best_factors, cheapest_with, total
 from factor_windows.search.panes import common_panes, ladders, slicings
+from factor_windows.tree import Tree
 
 MOST_WINDOWS = 40
 """Up to how many windows the search is exact."""
@@ -108,7 +108,7 @@ class _Search:
         """Price every edge from and to some more nodes; one that is dearer than the raw events is none."""
         new = [node for node in dict.fromkeys(nodes) if node not in self.options and self._is_no_root(node)]
         self.options |= {node: {None: self.cost.price(node, None)} for node in new}
-        order = {node: node.before for node in self.options}
+        order = {node: node.topological_key for node in self.options}
         added, required = set(new), set(self.required)
         hidden = [node for node in self.options if node not in required]
         for child, parents in self.options.items():

@@ -16,9 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from factor_windows.errors import PlanError, QueryError
 from factor_windows.functions.expression import conjuncts, parse, sql_of
 from factor_windows.physical.levels import Feed, Level
-from factor_windows.plan import Output, Plan
 from factor_windows.query import Query
-from factor_windows.serialize import from_json, to_json
+from factor_windows.serialize import pass_from_json, pass_to_json
+from factor_windows.tree import Pass as Plan
+from factor_windows.workload import Output
 
 FOLDER = "factor-windows"
 OF_SPARK = "{metadata,offsets,commits}"
@@ -43,7 +44,7 @@ class Note:
         """Write the note; `from_json` reads it."""
         levels = [[asdict(feed) for feed in level.feeds] for level in self.levels]
         own = {"levels": levels, "states": self.states, "mode": self.mode, "derived": self.derived}
-        return json.dumps({**own, "plan": to_json(self.plan)})
+        return json.dumps({**own, "plan": pass_to_json(self.plan)})
 
     @classmethod
     def from_json(cls, text: str) -> Note:
@@ -54,7 +55,7 @@ class Note:
         derived = found.get("derived")
         if derived is not None:
             derived = {name: _expression(text) for name, text in derived.items()}
-        return cls(from_json(found["plan"]), levels, states, found["mode"], derived)
+        return cls(pass_from_json(found["plan"]), levels, states, found["mode"], derived)
 
 
 def read_note(spark: SparkSession, place: str) -> Note | None:

@@ -16,8 +16,8 @@ from pyspark.sql.types import DataType, TimestampNTZType
 
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.physical.levels import ALWAYS
-from factor_windows.plan import Plan
 from factor_windows.spark.checkpoint import literally
+from factor_windows.tree import Pass as Plan
 
 WATERMARK = "spark.watermarkDelayMs"
 """Where Spark notes on a column that it is the event time of a stream; `withWatermark` sets it."""
