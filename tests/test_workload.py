@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import windows
 
-from factor_windows import OptionError, Query, QueryError, hopping, optimize, parse, tumbling
+from factor_windows import OptionError, PlanError, Query, QueryError, hopping, optimize, parse, tumbling
 from factor_windows.functions.expression import conjuncts, depends_on
 from factor_windows.search import SEARCHES, plan_request
 from factor_windows.tree import Pass
@@ -155,6 +155,38 @@ def test_a_condition_that_keeps_few_events_has_its_own_pass_if_that_is_cheaper()
     apart = optimize(queries, selectivity={"rare": 0.001}, **asked)
     assert [[member.name for member in each.workload.members] for each in apart.passes] == [["a"], ["rare"]]
     assert len(optimize(queries, selectivity={"rare": 0.99}, **asked).passes) == 1
+
+
+def test_the_naive_plan_of_several_queries_reads_the_events_for_every_window():
+    plan = optimize([query("a", keys=["k"], windows=[FIVE, DAY]), query("b"), query("c", time="seen")])
+    naive = plan.naive()
+    assert [node.parent for node in naive.nodes] == [None] * 4
+    assert (naive.queries, naive.search, naive.naive_cost) == (plan.queries, "none", plan.naive_cost)
+    # As if it had been asked for, but for what only the search that is asked for lets windows read.
+    assert plan_request(naive.request).nodes == naive.nodes
+
+
+def test_several_passes_are_drawn_as_one_diagram():
+    plan = optimize([query("a"), query("b", time="seen", windows=[HOUR, DAY])], cost="paper", unit="30 minutes")
+    assert plan.to_mermaid().splitlines() == [
+        "flowchart LR",
+        '  raw["raw events"]',
+        '  n0["1 hour<br/>cost 2"]',
+        '  n1["1 hour<br/>cost 48"]',
+        '  n2["1 day<br/>cost 24"]',
+        '  raw -- "2 ×" --> n0',
+        '  raw -- "2 ×" --> n1',
+        '  n1 -- "24 ×" --> n2',
+    ]
+    assert plan.to_dot().count("raw -> ") == 2
+
+
+def test_what_only_one_query_has_is_not_guessed_for_several():
+    plan = optimize([query("a"), query("b", time="seen")])
+    with pytest.raises(PlanError, match=r"which are plan\.queries"):
+        _ = plan.query
+    with pytest.raises(PlanError, match="takes 2 passes over the events"):
+        _ = plan.cost_model
 
 
 def test_costs_are_shared_in_full():

@@ -19,6 +19,7 @@ from factor_windows.query import Query
 class PaperCost:
     """The number of inputs that all instances within one period read (Paper: section III-B).
 
+    >>> from factor_windows.algebra.window import Window
     >>> cost = PaperCost(unit=1, rate=Fraction(1), period=120)
     >>> ten, twenty = Window(range=10, slide=10), Window(range=20, slide=20)
     >>> cost.of(ten, None), cost.of(twenty, ten)
