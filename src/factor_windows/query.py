@@ -94,31 +94,26 @@ class Query:
         self._check_windows()
         self._check_columns()
 
-    def __repr__(self) -> str:
-        """Say what is asked, and nothing about what is left to its default."""
-        names = ("name", "time", "keys", "windows", "aggregates", "where", "having", "output", "source", "outer")
-        parts = {name: getattr(self, name) for name in names} | {"windows": self._described_windows}
-        told = {
-            name: repr(value) if isinstance(value, str) else f"[{', '.join(value)}]"
-            for name, value in parts.items()
-            if value
-        }
-        return f"Query({', '.join(f'{name}={text}' for name, text in told.items())})"
+    def _parts(self, *names: str) -> dict[str, str | Sequence[str]]:
+        """Return what is asked, without what is left to its default."""
+        windows = [each.name if each.name == each.label else f"{each.name}: {each.label}" for each in self.windows]
+        return {name: windows if name == "windows" else value for name in names if (value := getattr(self, name))}
 
-    @property
-    def _described_windows(self) -> list[str]:
-        return [each.name if each.name == each.label else f"{each.name}: {each.label}" for each in self.windows]
+    def __repr__(self) -> str:
+        names = ("name", "time", "keys", "windows", "aggregates", "where", "having", "output", "source", "outer")
+        parts = self._parts(*names).items()
+        told = (
+            f"{name}={value!r}" if isinstance(value, str) else f"{name}=[{', '.join(value)}]" for name, value in parts
+        )
+        return f"Query({', '.join(told)})"
 
     def _repr_html_(self) -> str:
         """Show the query in a notebook, as a small table."""
-        windows = self._described_windows
-        parts = {"time": [self.time], "keys": self.keys, "windows": windows, "aggregates": self.aggregates}
-        parts |= {part: [getattr(self, part)] for part in ("where", "having") if getattr(self, part)}
+        parts = self._parts("time", "keys", "windows", "aggregates", "where", "having")
         cells = (
-            f'<tr><th style="text-align:left">{name}</th>'
-            f'<td style="text-align:left">{"<br>".join(map(escape, values))}</td></tr>'
-            for name, values in parts.items()
-            if values
+            f'<tr><th style="text-align:left">{name}</th><td style="text-align:left">'
+            f"{'<br>'.join(map(escape, [value] if isinstance(value, str) else value))}</td></tr>"
+            for name, value in parts.items()
         )
         return f"<table>{''.join(cells)}</table>"
 

@@ -29,10 +29,13 @@ ONE, SEVERAL = 1, 2
 FORMAT = SEVERAL
 """What a reader must know; it grows when an older one could not read what is written."""
 _QUERY = ("time", "aggregates", "keys", "where", "having", "output", "source", "outer", "name")
+_WINDOW = ("range", "slide", "offset", "name")
 _OPTIONAL = ("absent", "asked")
 """What plans of earlier versions do not have."""
 _SAME = ("search", "cost", "keys", "slices", "time_limit")
 """Options that are written as they are."""
+_SPARK = ("unit", "rate", "keys", "keyed", "assumed", "overlap_safe", "states")
+"""What a cost model for Spark is written by, as it is; plans of earlier versions have not all of it."""
 T = TypeVar("T")
 
 
@@ -198,12 +201,7 @@ def _plain(value: Any) -> Any:
 def _segmentation(segmentation: Segmentation) -> dict[str, Any]:
     if isinstance(segmentation, Slices):
         return {"edges": [list(edge) for edge in segmentation.edges]}
-    return {
-        "range": segmentation.range,
-        "slide": segmentation.slide,
-        "offset": segmentation.offset,
-        "name": segmentation.name,
-    }
+    return {name: getattr(segmentation, name) for name in _WINDOW}
 
 
 def _read_segmentation(found: Mapping[str, Any]) -> Segmentation:
@@ -213,7 +211,7 @@ def _read_segmentation(found: Mapping[str, Any]) -> Segmentation:
 
 
 def _read_window(found: Mapping[str, Any]) -> Window:
-    return Window(range=found["range"], slide=found["slide"], offset=found["offset"], name=found["name"])
+    return Window(**{name: found[name] for name in _WINDOW})
 
 
 def _number(value: Cost) -> int | float | str | None:
@@ -240,19 +238,13 @@ def _read_prices(found: Mapping[str, float]) -> Prices:
 
 def _model(model: CostModel) -> dict[str, Any]:
     if isinstance(model, PaperCost):
-        numbers = {
-            "unit": model.unit,
-            "rate": _number(model.rate),
-            "period": model.period,
-            "thrifty": model.sparse_covers,
-        }
-        return {"name": model.name, **numbers}
+        own = {"unit": model.unit, "rate": _number(model.rate), "period": model.period}
+        return {"name": model.name, **own, "thrifty": model.sparse_covers}
     assert isinstance(model, SparkCost)
-    names = ("unit", "rate", "keys", "keyed", "assumed", "overlap_safe", "states")
-    own = {name: getattr(model, name) for name in names} | {"thrifty": model.sparse_covers}
     return {
         "name": model.name,
-        **own,
+        **{name: getattr(model, name) for name in _SPARK},
+        "thrifty": model.sparse_covers,
         "units": _number(model.units),
         "prices": asdict(model.prices),
         "combinations": _counted(model.combinations),
@@ -263,14 +255,8 @@ def _read_model(found: Mapping[str, Any]) -> CostModel:
     if found["name"] == "paper":
         return PaperCost(found["unit"], Fraction(found["rate"]), found["period"], found["thrifty"])
     return SparkCost(
-        unit=found["unit"],
-        rate=found["rate"],
-        keys=found["keys"],
-        keyed=found.get("keyed", False),
-        states=found.get("states", 0),
-        assumed=found["assumed"],
+        **{name: found[name] for name in _SPARK if name in found},
         sparse_covers=found["thrifty"],
-        overlap_safe=found.get("overlap_safe", True),
         prices=_read_prices(found["prices"]),
         units=float(_read_number(found["units"])),
         combinations=_read_counted(found["combinations"]),

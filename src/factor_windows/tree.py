@@ -131,16 +131,16 @@ class Pass:
     @property
     def readers(self) -> dict[str, tuple[str, ...]]:
         """List for each node the queries that need it, for themselves or for what they read."""
-        own: dict[str, dict[str, None]] = {node.name: {} for node in self.nodes}
+        own: dict[str, set[str]] = {node.name: set() for node in self.nodes}
         names = {node.node: node.name for node in self.nodes}
         for member in self.workload.members:
             for node in member.nodes.values():
-                own[names[node]][member.name] = None
+                own[names[node]].add(member.name)
         for each in reversed(self.nodes):
             if each.parent is not None:
                 own[each.parent] |= own[each.name]
-        order = {member.name: place for place, member in enumerate(self.workload.members)}
-        return {name: tuple(sorted(found, key=order.__getitem__)) for name, found in own.items()}
+        every = [member.name for member in self.workload.members]
+        return {name: tuple(filter(found.__contains__, every)) for name, found in own.items()}
 
     def children(self, name: str | None) -> tuple[PlanNode, ...]:
         """List the nodes that read the named one, or the raw events."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from factor_windows.algebra.graph import Node
 from factor_windows.algebra.slices import Segmentation
@@ -22,46 +23,53 @@ def share(part: Cost, whole: Cost) -> float:
     return float(quotient)
 
 
-class CostModel(Protocol):
+class CostModel(ABC):
     """Prices the edges of a plan: (instances of the child) x (what one of them reads), and what comes on top of it."""
 
+    __slots__ = ()
     name: ClassVar[str]
+    unit: int
+    """The unit of time that rates are given in, in microseconds."""
+    rate: Cost
+    """The number of events per unit."""
 
     @property
-    def unit(self) -> int:
-        """Return the unit of time that rates are given in, in microseconds."""
-
-    @property
-    def rate(self) -> Cost:
-        """Return the number of events per unit."""
-
-    @property
+    @abstractmethod
     def grain(self) -> int:
         """Return the length of the virtual root's instances, of which factor windows below it are multiples."""
 
+    @abstractmethod
     def recurrence_count(self, segmentation: Segmentation) -> Cost:
         """Count the instances in the time that costs are about."""
 
-    def filled(self, segmentation: Segmentation) -> Cost:
-        """Return the share of the instances that hold any event."""
-
+    @abstractmethod
     def instance_cost(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
         """Count what one instance reads: raw events, or filled instances of its parent."""
 
-    def weight(self, parent: Segmentation | None) -> Cost:
-        """Return what one read costs: of a raw event, or of a row of any parent."""
-
-    def overhead(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
-        """Return what an edge costs beside its reads; it is the same for all parents but the raw events."""
-
-    def of(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
-        """Return what an edge costs in the time that costs are about, if both ends have the same keys."""
-
+    @abstractmethod
     def price(self, node: Node, parent: Node | None) -> Cost:
         """Return what an edge costs in the time that costs are about, whatever the keys of its ends."""
 
+    def filled(self, segmentation: Segmentation) -> Cost:
+        """Return the share of the instances that hold any event."""
+        return 1
+
+    def weight(self, parent: Segmentation | None) -> Cost:
+        """Return what one read costs: of a raw event, or of a row of any parent."""
+        return 1
+
+    def overhead(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
+        """Return what an edge costs beside its reads; it is the same for all parents but the raw events."""
+        return 0
+
+    def of(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
+        """Return what an edge costs in the time that costs are about, if both ends have the same keys."""
+        reads = self.recurrence_count(segmentation) * self.instance_cost(segmentation, parent)
+        return reads * self.weight(parent) + self.overhead(segmentation, parent)
+
     def naive(self, node: Node) -> Cost:
         """Return what a node costs by itself, from the raw events, as the engine computes it without a plan."""
+        return self.price(node, None)
 
 
 def unit_of(query: Query, unit: Duration | None) -> int:

@@ -11,12 +11,12 @@ from factor_windows.algebra.coverage import fewest, multiplier
 from factor_windows.algebra.graph import Node
 from factor_windows.algebra.slices import Segmentation, Slices, mean_length, pieces_of
 from factor_windows.algebra.window import Duration
-from factor_windows.cost.model import Cost, Rate, positive, unit_of
+from factor_windows.cost.model import Cost, CostModel, Rate, positive, unit_of
 from factor_windows.query import Query
 
 
 @dataclass(frozen=True, slots=True)
-class PaperCost:
+class PaperCost(CostModel):
     """The number of inputs that all instances within one period read (Paper: section III-B).
 
     >>> from factor_windows.algebra.window import Window
@@ -55,10 +55,6 @@ class PaperCost:
         """Return the unit: the paper's virtual root is S<1, 1>."""
         return self.unit
 
-    def filled(self, segmentation: Segmentation) -> Cost:
-        """Return one: the paper's streams have an event in every instance."""
-        return 1
-
     def recurrence_count(self, segmentation: Segmentation) -> Cost:
         """Count the instances within one period (Paper: Equation 1); no whole number if the slide does not fit."""
         if isinstance(segmentation, Slices):
@@ -75,22 +71,9 @@ class PaperCost:
             return mean_length(segmentation) / mean_length(parent)
         return fewest(parent, segmentation) if self.sparse_covers else multiplier(parent, segmentation)
 
-    def weight(self, parent: Segmentation | None) -> Cost:
-        """Return one: all reads cost the same in the paper."""
-        return 1
-
-    def overhead(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
-        """Return nothing: the paper counts reads."""
-        return 0
-
     def of(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
-        """Count what all instances within one period read."""
         return self.recurrence_count(segmentation) * self.instance_cost(segmentation, parent)
 
     def price(self, node: Node, parent: Node | None) -> Cost:
         """Count what all instances within one period read; the paper has no keys."""
         return self.of(node.window, parent.window if parent else None)
-
-    def naive(self, node: Node) -> Cost:
-        """Count the events that a node reads by itself."""
-        return self.price(node, None)

@@ -12,7 +12,7 @@ from factor_windows.algebra.graph import Node
 from factor_windows.algebra.packs import Packing, ways_to_pack
 from factor_windows.algebra.slices import Segmentation, Slices, mean_length, pieces_of
 from factor_windows.algebra.window import Duration, Window, common_step
-from factor_windows.cost.model import Rate, positive, unit_of
+from factor_windows.cost.model import CostModel, Rate, positive, unit_of
 from factor_windows.cost.prices import Prices
 from factor_windows.functions.table import Kind
 from factor_windows.query import Query
@@ -24,7 +24,7 @@ DENSEST = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class SparkCost:
+class SparkCost(CostModel):
     """What Spark does per unit of time: by keys, and only for instances that hold an event.
 
     Counted in updates: one update is one event given to one instance. What else Spark does is priced in updates.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -37,24 +37,16 @@ ROWS_PER_PARTITION = 50_000
 """How many rows of the common result are worth a partition, where it is known how many there are."""
 
 
-class Results(Mapping[str, DataFrame]):
+class Results(dict[str, DataFrame]):
     """The results of several queries by their names.
 
     They share one pass over the events: Spark keeps its outcome when the first result is computed, for all others.
     `unpersist()`, or the end of a `with` block, lets go of it.
     """
 
-    def __init__(self, results: dict[str, DataFrame], kept: list[DataFrame]) -> None:
-        self._results, self._kept = results, kept
-
-    def __getitem__(self, name: str) -> DataFrame:
-        return self._results[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._results)
-
-    def __len__(self) -> int:
-        return len(self._results)
+    def __init__(self, results: Mapping[str, DataFrame], kept: Sequence[DataFrame]) -> None:
+        super().__init__(results)
+        self._kept = kept
 
     def __enter__(self) -> Results:
         return self
