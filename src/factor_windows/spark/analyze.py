@@ -29,10 +29,9 @@ def analyze(
     sample: float = 0.01,
     queries: Sequence[Query] = (),
 ) -> Statistics:
-    """Count events and keys and measure the span of time, from a sample of the events.
+    """Measure rate, keys and span of a DataFrame of events from a sample, for `optimize(query, statistics=...)`.
 
-    For several `queries` it also counts the combinations of each one's keys, and the share of the events that its
-    condition keeps, in the same pass.
+    For several `queries` it also measures how many combinations of keys each has, and what its condition keeps.
 
     A sample holds fewer keys than the whole. How many there are is estimated from how many of the keys seen were seen
     once only (Chao 1984).

@@ -35,7 +35,11 @@ def remember(queries: tuple[Query, ...]) -> dict[str, str]:
 
 
 def split_by_query(batch: DataFrame, *, plan: Plan | None = None) -> dict[str, DataFrame]:
-    """Tell the queries of a shared plan's rows apart, each with its own columns."""
+    """Tell the queries of a plan's stream apart: in `foreachBatch`, each query's rows with its own columns.
+
+    The queries are known in the process that planned them. Elsewhere, as in `foreachBatch` through Spark Connect, pass
+    the `plan`.
+    """
     columns = [field.name for field in batch.schema if QUERIES in field.metadata]
     if plan is None:
         queries = _known(batch)
