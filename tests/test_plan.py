@@ -170,7 +170,21 @@ def test_shared_plans_are_plans(plan):
     assert SharedPlan is Plan
     assert (plan.queries, plan.is_single, plan.plans) == ((plan.query,), True, {"": plan})
     assert plan.shares() == {"": plan.cost}
-    assert plan.explain(since=plan).endswith("a running stream goes on with its checkpoint")
+
+
+@pytest.mark.parametrize(
+    ("changed", "meaning"),
+    [
+        ({}, "goes on with its checkpoint"),
+        ({"having": "window_id = '20 minutes'"}, "goes on with its checkpoint"),
+        ({"keys": ["site"]}, "needs a new checkpoint"),
+        ({"where": "t > 0"}, "needs a new checkpoint"),
+        ({"aggregates": ["sum(u)"]}, "needs a new checkpoint"),
+    ],
+)
+def test_what_has_changed_since_a_plan_of_one_query(plan, changed, meaning):
+    after = optimize(replace(plan.query, **changed), search="factor", cost="paper", unit="1 minute")
+    assert meaning in after.explain(since=plan)
 
 
 def test_planning_again_is_a_function_of_the_request(plan):

@@ -612,7 +612,7 @@ def test_explain_shows_the_physical_plan_that_runs(spark):
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
     try:
         spark.conf.set("spark.sql.shuffle.partitions", 8)
-        ran = batch._Batch(plan, events).physical
+        ran = batch._Batch(plan.passes[0], events).physical
         text = plan.explain(events=events)
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", partitions)

@@ -219,6 +219,9 @@ def test_another_condition_is_another_plan():
     before, after = optimize(first), optimize(other)
     assert before.passes[0].query != after.passes[0].query
     assert "needs a new checkpoint" in after.explain(since=before)
+    common = optimize([query("a", where="ok"), query("b", where="ok AND v > 90")])
+    assert "needs a new checkpoint" in common.explain(since=before)
+    assert "goes on with its checkpoint" in optimize(first[::-1]).explain(since=before)
 
 
 def test_a_hundred_queries_are_planned():

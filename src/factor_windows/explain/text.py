@@ -8,6 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from factor_windows.algebra.graph import Node
 from factor_windows.algebra.window import readable
 from factor_windows.cost.model import Cost, share
 from factor_windows.cost.spark import SparkCost
@@ -95,13 +96,22 @@ def changes(before: Plan, after: Plan) -> str:
     lines.append(f"{kept} node{'s' * (kept != 1)} as before, under the same name{'s' * (kept != 1)}")
     units = {each.cost_model.unit for plan in (before, after) for each in plan.passes}
     cost = [f"cost {number(after.cost)}, it was {number(before.cost)}"] if len(units) == 1 else []
-    states = [[each.query.aggregates for each in plan.passes] for plan in (before, after)]
     meaning = (
         "a running stream goes on with its checkpoint"
-        if len(lines) == 1 and states[0] == states[1]
+        if len(lines) == 1 and _states(before) == _states(after)
         else "a running stream needs a new checkpoint: its state is that of the old nodes"
     )
     return "\n".join([*lines, *cost, meaning])
+
+
+def _states(plan: Plan) -> set[tuple[str, str, Node, str]]:
+    """Say what a stream keeps: which aggregates at which node, of which events."""
+    return {
+        (each.query.parsed_time.sql, each.query.where, output.node, each.query.parsed_aggregates[place].sql)
+        for each in plan.passes
+        for output in each.outputs
+        for place in output.aggregates
+    }
 
 
 def costs_alone(plan: Plan) -> dict[str, Cost]:
