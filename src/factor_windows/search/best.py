@@ -127,21 +127,21 @@ class _Search:
         return node in self.graph.parents or not isinstance(node.window, Window) or node.window.range > self.cost.grain
 
     def _solved(self) -> Found:
-        """Solve exactly if that is possible in the time that is left, and by tearing down otherwise."""
-        torn_down = self._pruned(self._tree(self.options))
+        """Solve exactly if that is possible in the time that is left, and by reverse greedy otherwise."""
+        pruned = self._pruned(self._tree(self.options))
         if self.large or sum(map(len, self.options.values())) > MOST_EDGES:
-            return Found(torn_down, "heuristic" if monotonic() < self.deadline else "time_limit", self._least())
+            return Found(pruned, "heuristic" if monotonic() < self.deadline else "time_limit", self._least())
         solution = cheapest_tree(self.options, self.required, seconds=max(LEAST_SECONDS, self.deadline - monotonic()))
         if solution is None:
-            return Found(torn_down, "time_limit", self._least())
+            return Found(pruned, "time_limit", self._least())
         tree = self._pruned(self._tree(solution.built))
         if solution.optimal:
             return Found(tree, "optimal", total(tree, self.cost))
-        cheaper = min((tree, torn_down), key=lambda tree: total(tree, self.cost))
+        cheaper = min((tree, pruned), key=lambda tree: total(tree, self.cost))
         return Found(cheaper, "time_limit", max(solution.bound, self._least()))
 
     def _pruned(self, tree: Tree) -> Tree:
-        """Take away hidden nodes that are not worth their price, the dearest first, as long as there are any."""
+        """Take away hidden nodes that are not worth their price, the dearest first, while there are any: reverse greedy."""
         kept = dict(tree)
         waiting = sorted(kept.keys() - set(self.required), key=lambda n: (-self._price(kept, n), display_key(n.window)))
         settled = False
