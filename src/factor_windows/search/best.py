@@ -141,7 +141,7 @@ class _Search:
         return Found(cheaper, "time_limit", max(solution.bound, self._least()))
 
     def _pruned(self, tree: Tree) -> Tree:
-        """Take away hidden nodes that are not worth their price, the dearest first, while there are any: reverse greedy."""
+        """Take away hidden nodes that are not worth their price, the dearest first: reverse greedy."""
         kept = dict(tree)
         waiting = sorted(kept.keys() - set(self.required), key=lambda n: (-self._price(kept, n), display_key(n.window)))
         settled = False
