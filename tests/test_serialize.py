@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,8 @@ from factor_windows.cost.prices import Prices
 from factor_windows.search import SEARCHES
 from factor_windows.serialize import FORMAT, pass_from_json, pass_to_json
 
+KEPT = Path(__file__).parent / "kept" / "plans"
+"""Plans as they were written before those of several queries could be; `several.json` is one pass of such a plan."""
 QUERY = Query(
     time="ts",
     keys=["device", "upper(site) AS site"],
@@ -68,6 +71,12 @@ def test_a_plan_without_one_of_its_queries_is_refused():
 def test_any_plan_comes_back_as_it_was(windows, function):
     plan = optimize(Query(time="ts", windows=windows, aggregates=[function]), rate=1, time_limit=0.05)
     assert Plan.from_json(plan.to_json()) == plan
+
+
+@pytest.mark.parametrize("kept", sorted(KEPT.glob("*.json")), ids=lambda path: path.stem)
+def test_a_plan_of_an_earlier_version_is_read_and_written_as_it_was(kept):
+    text = kept.read_text(encoding="utf-8")
+    assert Plan.from_json(text).to_json() == pass_to_json(pass_from_json(text)) == text
 
 
 def damaged(change):

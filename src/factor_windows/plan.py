@@ -11,7 +11,7 @@ from factor_windows.cost.model import Cost, CostModel
 from factor_windows.cost.spark import SparkCost
 from factor_windows.errors import PlanError
 from factor_windows.query import Query
-from factor_windows.request import Dialect, Mode, Options, Request
+from factor_windows.request import Dialect, Mode, Options, Request, Search
 from factor_windows.tree import Pass, PlanNode
 from factor_windows.workload import Output
 
@@ -49,7 +49,7 @@ class Plan:
         model = each.cost_model
         spark = model if isinstance(model, SparkCost) else None
         options = Options(
-            search=each.search,  # type: ignore[arg-type]
+            search=each.search,
             cost="spark" if spark else "paper",
             rate=None if spark and spark.assumed else model.rate,
             unit=timedelta(microseconds=model.unit),
@@ -106,7 +106,7 @@ class Plan:
         return sum(each.bound for each in self.passes)
 
     @property
-    def search(self) -> str:
+    def search(self) -> Search:
         """Return the name of the search that found the plan."""
         return self.passes[0].search
 

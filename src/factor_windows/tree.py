@@ -11,6 +11,7 @@ from factor_windows.cost.model import Cost, CostModel
 from factor_windows.errors import PlanError
 from factor_windows.functions.table import Kind
 from factor_windows.query import Query
+from factor_windows.request import Search
 from factor_windows.workload import Member, Output, Workload
 
 Tree = Mapping[Node, Node | None]
@@ -57,7 +58,7 @@ class Pass:
     workload: Workload
     nodes: tuple[PlanNode, ...]
     """The nodes, each after the one it reads."""
-    search: str
+    search: Search
     cost_model: CostModel
     status: str
     """How good the search's answer is: `optimal`, `heuristic` or `time_limit`."""
@@ -66,7 +67,7 @@ class Pass:
 
     @classmethod
     def of_tree(
-        cls, workload: Workload, tree: Tree, *, search: str, cost_model: CostModel, status: str, bound: Cost = 0
+        cls, workload: Workload, tree: Tree, *, search: Search, cost_model: CostModel, status: str, bound: Cost = 0
     ) -> Pass:
         """Name the nodes of a tree, put them in order and price them."""
         shown_as = {each.node: each.names for each in workload.outputs}
