@@ -6,7 +6,8 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from time import perf_counter
@@ -21,6 +22,7 @@ from benchmarks.peers import PEERS, peers_of
 from benchmarks.results import Result
 from benchmarks.timing import rounds
 from factor_windows.algebra.pane_row import Packing
+from factor_windows.cost.statistics import Statistics
 from factor_windows.functions.expression import quoted
 from factor_windows.physical.assigner import RAW
 from factor_windows.physical.choose import choose_layout
@@ -43,20 +45,14 @@ EXACT = frozenset({"min", "max", "count"})
 """Functions whose results do not depend on the order of events, to the last bit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What `optimize` takes as statistics."""
+def known(rate: float, keys: int, events: int) -> Statistics:
+    """Return what `optimize` takes as statistics of a stream that nobody has to measure."""
+    return Statistics(events, keys, span=timedelta(seconds=events / rate), sampled=1.0)
 
-    rate: float
-    keys: int
-    events: int
-    combinations: Mapping[frozenset[str], int] = field(default_factory=dict)
-    selectivity: Mapping[str, float] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, stream: str, events: int) -> Known:
-        """Return what is known about a stream of so many events."""
-        return cls(STREAMS[stream].rate, STREAMS[stream].keys, events)
+def known_stream(name: str, events: int) -> Statistics:
+    """Return what is known about a stream of so many events."""
+    return known(STREAMS[name].rate, STREAMS[name].keys, events)
 
 
 class Folders:
@@ -76,10 +72,11 @@ class Folders:
 def measure(spark: SparkSession, case: Case, folders: Folders, *, repeats: int, random: Random) -> Result:
     """Time one case: a warm-up on few events, then contenders in shuffled rounds."""
     query = case.query
-    plans, planning = {}, {}
+    plans: dict[str, Plan] = {}
+    planning: dict[str, float] = {}
     for search in (name for name in case.contenders if name in SEARCHES):
         begin = perf_counter()
-        plans[search] = optimize(query, search=search, statistics=Known.of(case.stream, case.events))
+        plans[search] = optimize(query, search=search, statistics=known_stream(case.stream, case.events))
         planning[search] = perf_counter() - begin
     # Plans that run the same way share their runs: what would be different between them is noise.
     ways = {name: way(plan) for name, plan in plans.items()}
@@ -112,7 +109,7 @@ def measure(spark: SparkSession, case: Case, folders: Folders, *, repeats: int, 
         case,
         {name: seconds[run] for name, run in runs.items() if name not in wrong},
         rows=rows["rows"] if rows is not None else 0,
-        counts={name: counted(plan, case.events, packing=Packing.of(query)) for name, plan in plans.items()}
+        counts={name: counted(plan.passes[0], case.events, packing=Packing.of(query)) for name, plan in plans.items()}
         | {"naive": naive_counts(case)},
         planning={name: round(took, 5) for name, took in planning.items()},
         shuffled={name: shuffled[run] for name, run in runs.items() if name not in PEERS},
@@ -169,14 +166,14 @@ def naive_counts(case: Case) -> dict[str, float]:
     total: Counter[str] = Counter()
     for window in case.windows:
         alone = replace(case.query, windows=(window,))
-        plan = optimize(alone, search="none", statistics=Known.of(case.stream, case.events))
-        total.update(counted(plan, case.events, packing=None))
+        plan = optimize(alone, search="none", statistics=known_stream(case.stream, case.events))
+        total.update(counted(plan.passes[0], case.events, packing=None))
     return dict(total)
 
 
 def way(plan: Plan) -> str:
     """Describe how a plan runs, whatever the search that found it, and whatever nodes it leaves out."""
-    layout = choose_layout(plan, packing=Packing.of(plan.query))
+    layout = choose_layout(plan.passes[0], packing=Packing.of(plan.query))
     label = {place: node.window.label for place, node in enumerate(plan.nodes)} | {RAW: "raw"}
     levels = [sorted((label[each.source], label[each.target]) for each in level.assigners) for level in layout.levels]
     return f"{levels} {layout.distribution.value} {layout.chunk} {layout.pane_row}"

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks import flink_script
-from benchmarks.batch import Known
+from benchmarks.batch import known_stream
 from benchmarks.experiments import Case
 from benchmarks.results import Result
 from factor_windows.algebra.window import Window
@@ -34,7 +34,7 @@ LAST_WORDS = 300
 
 def measure(spark: SparkSession, case: Case, python: Path) -> Result:
     """Run a case on Flink, and see that both ways give the rows that Spark gives."""
-    plan = optimize(case.query, statistics=Known.of(case.stream, case.events))
+    plan = optimize(case.query, statistics=known_stream(case.stream, case.events))
     queries = {"flink": " UNION ALL ".join(map(_select, case.windows)), "flink rewritten": plan.sql(dialect="flink")}
     events = stream(spark, case.stream, case.events)
     with TemporaryDirectory(prefix="factor-windows-") as folder:

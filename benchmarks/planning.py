@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from statistics import mean
 from time import perf_counter
+from typing import Any
 
 from benchmarks.experiments import SIZES
 from benchmarks.results import Result
@@ -15,11 +16,12 @@ from benchmarks.window_sets import GENERATORS
 from factor_windows.algebra.slices import pieces_of
 from factor_windows.algebra.window import Window, hopping, tumbling
 from factor_windows.query import Query
+from factor_windows.request import Search
 from factor_windows.search import optimize
 from factor_windows.search.divisors import divisors
 
 SETS = 10
-SEARCHES = ("factor", "best")
+SEARCHES: tuple[Search, ...] = ("factor", "best")
 WAYS: dict[str, dict[str, str | bool]] = {
     "coverage": {"search": "coverage"},
     "factor": {"search": "factor"},
@@ -92,7 +94,7 @@ def _prime_weeks(seed: int) -> tuple[Window, ...]:
 
 def measure(case: Case) -> Result:
     """Plan every set of a case with every search, each time as if for the first time."""
-    seconds: dict[str, list[float]] = {search: [] for search in SEARCHES}
+    seconds: dict[str, list[float]] = {name: [] for name in SEARCHES}
     count = 0
     optimize(next(case.queries()), unit=case.unit)  # The solver is imported when it is first needed.
     for query in case.queries():
@@ -141,6 +143,6 @@ def predict(gap: Gap, *, sets: int = SETS) -> Result:
     return Result(gap.name, "gaps", "", 0, gap.setup, gap.rate, function, gap.size, {}, gains=gains)
 
 
-def _gain(query: Query, rate: int, way: dict[str, str | bool]) -> float:
-    plan = optimize(query, cost="paper", rate=rate, unit="1 second", time_limit=10.0, **way)  # type: ignore[call-overload]
+def _gain(query: Query, rate: int, way: Mapping[str, Any]) -> float:
+    plan = optimize(query, cost="paper", rate=rate, unit="1 second", time_limit=10.0, **way)
     return float(plan.naive_cost / plan.cost)

@@ -12,7 +12,7 @@ from time import perf_counter
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.batch import Known
+from benchmarks.batch import known
 from benchmarks.results import Result
 from factor_windows.algebra.window import Window, tumbling
 from factor_windows.engines.spark_stream import use_rocksdb
@@ -75,7 +75,7 @@ def _columns(rows: DataFrame, number: str) -> DataFrame:
 
 def measure(spark: SparkSession, case: Case) -> Result:
     """Run a case, watch Spark's memory, and check the sums of each window."""
-    plan = optimize(case.query, statistics=Known(RATE, DEVICES, case.events))
+    plan = optimize(case.query, statistics=known(RATE, DEVICES, case.events))
     if case.setup != "stream":
         # The code is generated and compiled before the time is taken.
         _sums(plan.run(events_of(spark, SIZES[0] // 10)))

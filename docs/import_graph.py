@@ -65,10 +65,8 @@ def picture() -> str:
     for part, others in sorted(edges.items()):
         for other in sorted(others):
             (x, y), (to_x, to_y) = place[part], place[other]
-            middle = (y + to_y) / 2
-            drawn.append(
-                f'<path d="M{x:g} {y + HEIGHT / 2:g} C{x:g} {middle:g} {to_x:g} {middle:g} {to_x:g} {to_y - HEIGHT / 2:g}"/>'
-            )
+            top, middle, bottom = y + HEIGHT / 2, (y + to_y) / 2, to_y - HEIGHT / 2
+            drawn.append(f'<path d="M{x:g} {top:g} C{x:g} {middle:g} {to_x:g} {middle:g} {to_x:g} {bottom:g}"/>')
     for part, (x, y) in sorted(place.items()):
         corner = f'x="{x - WIDTH / 2:g}" y="{y - HEIGHT / 2:g}"'
         drawn.append(f'<rect {corner} width="{WIDTH}" height="{HEIGHT}"/><text x="{x:g}" y="{y + 4:g}">{part}</text>')

@@ -293,7 +293,8 @@ def test_calibrate_finds_the_prices_that_plans_were_measured_by():
     prices = Prices(scan=70, update=30, merge=60, crowded=45, shuffle=900, group=40, edge=6, slot=2, state=1, stage=2e8)
     plans = {case: case.plan() for case in calibrate.CASES}
     counts = {
-        case.name: calibrate.counted(plan, case.events, packing=Packing.of(plan.query)) for case, plan in plans.items()
+        case.name: calibrate.counted(plan.passes[0], case.events, packing=Packing.of(plan.query))
+        for case, plan in plans.items()
     }
     measured = tuple(calibrate.Measured(name, did, prices.total(did) / 1e9) for name, did in counts.items())
     fitted = calibrate.fit(measured)

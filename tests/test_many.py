@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from factor_windows import (
     OptionError,
+    Plan,
     Query,
     QueryError,
     analyze,
@@ -59,6 +60,21 @@ def queries_of(rng, most=12):
             )
         )
     return queries
+
+
+def test_a_naive_plan_and_one_that_was_read_give_the_same_rows(spark):
+    rng = random.Random(7)
+    events = events_of(rng, spark)
+    hours = [tumbling("1 hour"), hopping("2 hours", "30 minutes")]
+    queries = [
+        Query(time="ts", keys=["k"], windows=hours, aggregates=["min(v)", "count(*)"], where="n > 0", name="a"),
+        Query(time="ts", windows=hours[1:], aggregates=["max(n)"], name="b"),
+    ]
+    plan = optimize(queries)
+    with plan.run(events) as expected:
+        for other in (plan.naive(), Plan.from_json(plan.to_json())):
+            with other.run(events) as found:
+                assert [differing_rows(found[name], expected[name]) for name in expected] == [0, 0]
 
 
 @pytest.mark.parametrize("seed", range(CASES))
@@ -223,7 +239,7 @@ def test_analyze_measures_keys_and_conditions_of_several_queries(spark):
     assert measured.combinations == {frozenset("d"): 50, frozenset("ds"): 350, frozenset(): 1}
     assert measured.selectivity == {"a": pytest.approx(0.25)}
     plan = optimize(queries, statistics=measured)
-    assert plan.groups[0].plan.cost_model.combinations[frozenset("d")] == 50
+    assert plan.passes[0].cost_model.combinations[frozenset("d")] == 50
     with pytest.raises(OptionError, match="analyze needs the time column"):
         analyze(events)
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from factor_windows import PlanError, Query, hopping, optimize, tumbling
+from factor_windows import Plan, PlanError, Query, SharedPlan, hopping, optimize, tumbling
 from factor_windows.algebra.graph import Node
 from factor_windows.explain.document import document
 from factor_windows.explain.operators import OperatorGraph
 from factor_windows.explain.picture import picture
-from factor_windows.plan import Plan
+from factor_windows.search import plan_request
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -27,7 +27,8 @@ def plan():
 
 
 def test_a_good_plan_passes(plan):
-    assert replace(plan, status="optimal").nodes == plan.nodes
+    [only] = plan.passes
+    assert replace(only, status="optimal").nodes == plan.nodes
 
 
 def changed(plan, which, /, **changes):
@@ -68,7 +69,7 @@ def changed(plan, which, /, **changes):
 )
 def test_a_plan_that_would_be_wrong_cannot_be_made(plan, spoil, message):
     with pytest.raises(PlanError) as error:
-        replace(plan, nodes=spoil(plan))
+        replace(plan.passes[0], nodes=spoil(plan))
     assert message in str(error.value)
 
 
@@ -76,7 +77,7 @@ def test_a_sum_may_not_read_from_overlapping_instances():
     shared = plan_of(hopping("8m", "2m"), hopping("10m", "2m"), function="min(t)", search="coverage")
     as_sum = replace(shared.query, aggregates=["sum(t)"])
     with pytest.raises(PlanError, match="cannot make it up"):
-        replace(shared, query=as_sum)
+        shared.passes[0].with_query(as_sum)
 
 
 def test_a_hidden_window_does_not_take_a_users_name():
@@ -154,3 +155,45 @@ def test_a_deep_plan_explains_itself_too():
 def test_plans_are_values(plan):
     assert isinstance(plan, Plan)
     assert plan == plan_of(tumbling("20m"), tumbling("30m"), tumbling("40m"))
+
+
+def test_a_plan_is_shown_by_what_it_computes_and_gains(plan):
+    assert repr(plan) == "<Plan: 3 windows by device, 1 hidden node, cost 150 instead of 360, heuristic>"
+    queries = [
+        replace(plan.query, name=name, aggregates=[call]) for name, call in (("a", "sum(t)"), ("b", "median(t)"))
+    ]
+    several = optimize(queries, search="factor", cost="paper", unit="1 minute")
+    assert repr(several) == "<Plan: 2 queries, 6 windows, 2 passes, 1 hidden node, cost 510 instead of 720, heuristic>"
+
+
+def test_shared_plans_are_plans(plan):
+    assert SharedPlan is Plan
+    assert (plan.queries, plan.is_single, plan.plans) == ((plan.query,), True, {"": plan})
+    assert plan.shares() == {"": plan.cost}
+
+
+@pytest.mark.parametrize(
+    ("changed", "meaning"),
+    [
+        ({}, "goes on with its checkpoint"),
+        ({"having": "window_id = '20 minutes'"}, "goes on with its checkpoint"),
+        ({"keys": ["site"]}, "needs a new checkpoint"),
+        ({"where": "t > 0"}, "needs a new checkpoint"),
+        ({"aggregates": ["sum(u)"]}, "needs a new checkpoint"),
+    ],
+)
+def test_what_has_changed_since_a_plan_of_one_query(plan, changed, meaning):
+    after = optimize(replace(plan.query, **changed), search="factor", cost="paper", unit="1 minute")
+    assert meaning in after.explain(since=plan)
+
+
+def test_planning_again_is_a_function_of_the_request(plan):
+    assert plan_request(plan.request) == plan
+    wider = plan_request(replace(plan.request, options=replace(plan.request.options, search="best")))
+    assert wider == plan_of(tumbling("20m"), tumbling("30m"), tumbling("40m"), search="best")
+
+
+@pytest.mark.parametrize("cost", ["paper", "spark"])
+def test_a_plan_that_was_read_can_be_planned_again(cost):
+    plan = plan_of(tumbling("20m"), tumbling("30m"), tumbling("40m"), cost=cost, rate=3)
+    assert plan_request(Plan.from_json(plan.to_json()).request) == plan

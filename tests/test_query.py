@@ -125,3 +125,10 @@ def test_a_query_of_expressions_is_read_back_from_json():
 
 def test_a_cast_of_a_key_is_told_apart_from_it():
     assert query(keys=["v", "CAST(v AS STRING)"]).columns[:2] == ("v", "CAST(v AS STRING)")
+
+
+def test_a_query_is_shown_by_what_is_asked():
+    asked = query(keys=["device"], windows=[tumbling("20m"), tumbling("30m", name="half")], aggregates=["min(t)"])
+    assert repr(asked) == "Query(time='ts', keys=[device], windows=[20 minutes, half: 30 minutes], aggregates=[min(t)])"
+    assert repr(query(where="ok", name="n")).startswith("Query(name='n', time='ts', windows=[")
+    assert repr(query(where="ok")).endswith(", where='ok')")

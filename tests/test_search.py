@@ -20,7 +20,7 @@ from factor_windows import OptionError, Query, Window, hopping, optimize, tumbli
 from factor_windows.algebra.coverage import covers
 from factor_windows.algebra.graph import CoverageGraph, can_make
 from factor_windows.algebra.slices import Slices, display_key, slices_of, topological_key
-from factor_windows.cost.model import PaperCost
+from factor_windows.cost.paper import PaperCost
 from factor_windows.engines.python import evaluate, evaluate_plan
 from factor_windows.explain.candidates import considered
 from factor_windows.functions.table import Kind

@@ -612,7 +612,7 @@ def test_explain_shows_the_physical_plan_that_runs(spark):
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
     try:
         spark.conf.set("spark.sql.shuffle.partitions", 8)
-        ran = batch.explained(plan, events).layout
+        ran = batch.explained(plan.passes[0], events).layout
         text = plan.explain(events=events)
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", partitions)

@@ -1,15 +1,17 @@
 """Several queries as one: what they have in common, what tells them apart, and when they are better off apart."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import windows
 
-from factor_windows import OptionError, Query, QueryError, hopping, optimize, parse, tumbling
+from factor_windows import OptionError, PlanError, Query, QueryError, hopping, optimize, parse, tumbling
 from factor_windows.functions.expression import conjuncts, depends_on
-from factor_windows.plan import Plan
-from factor_windows.search import SEARCHES
-from factor_windows.workload import merged, named
+from factor_windows.search import SEARCHES, plan_request
+from factor_windows.tree import Pass
+from factor_windows.workload import merge_queries, name_queries
 
 HOUR, FIVE, DAY = tumbling("1 hour"), tumbling("5 minutes"), tumbling("1 day")
 
@@ -21,7 +23,7 @@ def query(name="", *, keys=(), windows=(HOUR,), aggregates=("count(*)",), where=
 def test_a_plan_for_several_queries_reads_the_events_once():
     plan = optimize([query("a", keys=["device"], windows=[FIVE]), query("b"), query("c", keys=["site"])])
     assert [node.parent for node in plan.nodes].count(None) == 1
-    assert len(plan.groups) == 1
+    assert len(plan.passes) == 1
     assert plan.cost < plan.naive_cost
 
 
@@ -74,46 +76,59 @@ def test_every_search_plans_several_queries(search):
 
 
 def test_each_node_carries_only_what_somebody_needs():
-    workload = merged([query("a", windows=[FIVE], aggregates=["min(v)"]), query("b", aggregates=["max(v)", "min(v)"])])
-    assert [(each.names, each.aggregates) for each in workload.asked] == [(("5 minutes",), (0,)), (("1 hour",), (1, 0))]
+    workload = merge_queries(
+        [query("a", windows=[FIVE], aggregates=["min(v)"]), query("b", aggregates=["max(v)", "min(v)"])]
+    )
+    assert [(each.names, each.aggregates) for each in workload.outputs] == [
+        (("5 minutes",), (0,)),
+        (("1 hour",), (1, 0)),
+    ]
 
 
 def test_what_all_conditions_begin_with_is_applied_to_the_events():
-    workload = merged(named([query(where="v > 0 AND ok"), query(where="v > 0 AND NOT late"), query(where="v > 0")]))
+    workload = merge_queries(
+        name_queries([query(where="v > 0 AND ok"), query(where="v > 0 AND NOT late"), query(where="v > 0")])
+    )
     assert workload.query.where == "v > 0"
     assert sorted(workload.flags.values()) == ["v > 0 AND NOT late", "v > 0 AND ok"]
 
 
 def test_a_condition_is_not_moved_before_one_that_it_may_rely_on():
-    workload = merged(named([query(where="kind = 'n' AND code > 3"), query(where="kind = 'm' AND code > 3")]))
+    workload = merge_queries(
+        name_queries([query(where="kind = 'n' AND code > 3"), query(where="kind = 'm' AND code > 3")])
+    )
     assert workload.query.where == "((kind = 'n') AND (code > 3)) OR ((kind = 'm') AND (code > 3))"
 
 
 def test_a_key_that_may_fail_is_computed_for_its_own_queries_events_only():
     number = "CAST(code AS INT)"
-    workload = merged(named([query(keys=[number], where="kind = 'n'"), query(keys=["upper(site)"], where="ok")]))
+    workload = merge_queries(
+        name_queries([query(keys=[number], where="kind = 'n'"), query(keys=["upper(site)"], where="ok")])
+    )
     assert workload.guarded == {
         f"{number} WHERE kind = 'n'": f"CASE WHEN kind = 'n' THEN {number} END",
     }
     assert [key.sql for key in workload.query.parsed_keys] == [f"`{number} WHERE kind = 'n'`", "upper(site)"]
-    assert merged(named([query(keys=[number], where="kind = 'n'"), query(keys=[number])])).guarded == {}
+    assert merge_queries(name_queries([query(keys=[number], where="kind = 'n'"), query(keys=[number])])).guarded == {}
 
 
 def test_queries_by_different_times_are_planned_apart_and_it_is_said():
     plan = optimize([query("a"), query("b", time="seen"), query("c", keys=["k"])])
-    assert [[member.name for member in group.workload.members] for group in plan.groups] == [["a", "c"], ["b"]]
+    assert [[member.name for member in each.workload.members] for each in plan.passes] == [["a", "c"], ["b"]]
     assert "queries by different times do not share: ts, seen" in plan.explain().splitlines()
     with pytest.raises(QueryError, match="different time columns, seen and ts, and a stream has one event time"):
-        plan.again(together=True)
+        plan_request(replace(plan.request, in_one_pass=True))
 
 
 def test_events_that_no_query_is_about_are_left_out():
-    workload = merged(named([query(where="ok"), query(where="v > 0")]))
+    workload = merge_queries(name_queries([query(where="ok"), query(where="v > 0")]))
     assert workload.query.where == "(ok) OR (v > 0)"
 
 
 def test_equal_aggregates_are_computed_once():
-    workload = merged(named([query(aggregates=["sum(v) AS a"]), query(aggregates=["sum(v) AS b", "count(*)"])]))
+    workload = merge_queries(
+        name_queries([query(aggregates=["sum(v) AS a"]), query(aggregates=["sum(v) AS b", "count(*)"])])
+    )
     assert len(workload.query.aggregates) == 2
 
 
@@ -123,23 +138,55 @@ def test_conditions_are_taken_apart():
 
 def test_a_query_without_a_shared_function_has_its_own_pass():
     plan = optimize([query("a"), query("b", aggregates=["median(v)"]), query("c", aggregates=["max(v)"])])
-    assert [[member.name for member in group.workload.members] for group in plan.groups] == [["a", "c"], ["b"]]
-    assert [len(group.plan.nodes) for group in plan.again(together=True).groups] == [1]
+    assert [[member.name for member in each.workload.members] for each in plan.passes] == [["a", "c"], ["b"]]
+    assert [len(each.nodes) for each in plan_request(replace(plan.request, in_one_pass=True)).passes] == [1]
 
 
 def test_a_condition_by_chance_has_its_own_pass():
     plan = optimize([query("a"), query("b", where="rand() < 0.5")])
-    assert len(plan.groups) == 2
+    assert len(plan.passes) == 2
 
 
 def test_a_condition_that_keeps_few_events_has_its_own_pass_if_that_is_cheaper():
     many = [f"stddev(v + {number})" for number in range(40)]
     queries = [query("a", windows=[FIVE]), query("rare", windows=[tumbling("7 minutes")], aggregates=many, where="odd")]
     asked = {"rate": 1000, "unit": "1 second"}
-    assert len(optimize(queries, **asked).groups) == 1
+    assert len(optimize(queries, **asked).passes) == 1
     apart = optimize(queries, selectivity={"rare": 0.001}, **asked)
-    assert [[member.name for member in group.workload.members] for group in apart.groups] == [["a"], ["rare"]]
-    assert len(optimize(queries, selectivity={"rare": 0.99}, **asked).groups) == 1
+    assert [[member.name for member in each.workload.members] for each in apart.passes] == [["a"], ["rare"]]
+    assert len(optimize(queries, selectivity={"rare": 0.99}, **asked).passes) == 1
+
+
+def test_the_naive_plan_of_several_queries_reads_the_events_for_every_window():
+    plan = optimize([query("a", keys=["k"], windows=[FIVE, DAY]), query("b"), query("c", time="seen")])
+    naive = plan.naive()
+    assert [node.parent for node in naive.nodes] == [None] * 4
+    assert (naive.queries, naive.search, naive.naive_cost) == (plan.queries, "none", plan.naive_cost)
+    # As if it had been asked for, but for what only the search that is asked for lets windows read.
+    assert plan_request(naive.request).nodes == naive.nodes
+
+
+def test_several_passes_are_drawn_as_one_diagram():
+    plan = optimize([query("a"), query("b", time="seen", windows=[HOUR, DAY])], cost="paper", unit="30 minutes")
+    assert plan.to_mermaid().splitlines() == [
+        "flowchart LR",
+        '  raw["raw events"]',
+        '  n0["1 hour<br/>cost 2"]',
+        '  n1["1 hour<br/>cost 48"]',
+        '  n2["1 day<br/>cost 24"]',
+        '  raw -- "2 ×" --> n0',
+        '  raw -- "2 ×" --> n1',
+        '  n1 -- "24 ×" --> n2',
+    ]
+    assert plan.to_dot().count("raw -> ") == 2
+
+
+def test_what_only_one_query_has_is_not_guessed_for_several():
+    plan = optimize([query("a"), query("b", time="seen")])
+    with pytest.raises(PlanError, match=r"which are plan\.queries"):
+        _ = plan.query
+    with pytest.raises(PlanError, match="takes 2 passes over the events"):
+        _ = plan.cost_model
 
 
 def test_costs_are_shared_in_full():
@@ -170,8 +217,11 @@ def test_names_of_nodes_do_not_depend_on_other_queries():
 def test_another_condition_is_another_plan():
     first, other = ([query("a"), query("b", where=condition)] for condition in ("v > 90", "v > 80"))
     before, after = optimize(first), optimize(other)
-    assert before.groups[0].plan.query != after.groups[0].plan.query
+    assert before.passes[0].query != after.passes[0].query
     assert "needs a new checkpoint" in after.explain(since=before)
+    common = optimize([query("a", where="ok"), query("b", where="ok AND v > 90")])
+    assert "needs a new checkpoint" in common.explain(since=before)
+    assert "goes on with its checkpoint" in optimize(first[::-1]).explain(since=before)
 
 
 def test_a_hundred_queries_are_planned():
@@ -226,7 +276,7 @@ def test_a_plan_for_several_queries_is_valid_and_costs_no_more_than_none(asked, 
     queries = [query(keys=keys, windows=[window], aggregates=[function]) for window, keys in asked]
     plan = optimize(queries, rate=3, unit="1 second", keys=7, time_limit=0.1)
     assert plan.cost <= plan.naive_cost * (1 + 1e-9)
-    assert all(isinstance(group.plan, Plan) for group in plan.groups)
+    assert all(isinstance(each, Pass) for each in plan.passes)
     derived = {"upper(a)"} if any("upper(a)" in keys for _, keys in asked) else set()
     expected = {(window, frozenset({*keys, *(derived if "a" in keys else ())})) for window, keys in asked}
     assert {(node.window, node.node.keys) for node in plan.nodes if node.exposed} == expected

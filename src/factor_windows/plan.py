@@ -1,18 +1,19 @@
-"""A plan: a tree in which every window reads the raw events or one node that covers it."""
+"""A plan: how to compute one query or several, in as few passes over the events as there can be."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
-from factor_windows.algebra.graph import Node, keys_of
-from factor_windows.algebra.slices import Segmentation, Slices, display_key
-from factor_windows.algebra.window import Window
 from factor_windows.cost.model import Cost, CostModel
+from factor_windows.cost.spark import SparkCost
 from factor_windows.errors import PlanError
-from factor_windows.functions.table import Kind
 from factor_windows.query import Query
+from factor_windows.request import Dialect, Mode, Options, Request, Search
+from factor_windows.tree import Pass, PlanNode
+from factor_windows.workload import Output
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,154 +22,141 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-Tree = Mapping[Node, Node | None]
-"""Each node's parent; `None` is the raw events. What a search returns."""
+STATUSES = ("time_limit", "heuristic", "optimal")
+"""How good a search's answer can be, the weakest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """A node whose results are shown: under which names, and which of the query's aggregates they are."""
-
-    node: Node
-    names: tuple[str, ...]
-    aggregates: tuple[int, ...]
-    """The places of the aggregates in the query."""
-
-    @classmethod
-    def of_query(cls, query: Query) -> tuple[Output, ...]:
-        """Return a query's windows, each for all its keys and with the aggregates that are asked of it."""
-        every = range(len(query.parsed_aggregates))
-        asked = query.asked or [every] * len(query.windows)
-        places: dict[Window, set[int]] = {}
-        for window, own in zip(query.windows, asked, strict=True):
-            places.setdefault(window, set()).update(own)
-        return tuple(
-            cls(Node(window, keys_of(query)), names, tuple(sorted(places[window])))
-            for window, names in query.names.items()
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class PlanNode:
-    """One node of a plan, with what it reads and what that costs."""
-
-    name: str
-    node: Node
-    parent: str | None
-    """The name of the node it reads, or `None` for the raw events."""
-    shown_as: tuple[str, ...]
-    """The window names under which its results are shown; empty for a factor window."""
-    cost: Cost
-
-    @property
-    def window(self) -> Segmentation:
-        """Return the window that the node computes, or, for hidden nodes only, the slices."""
-        return self.node.window
-
-    @property
-    def exposed(self) -> bool:
-        """Say whether the user sees the node's results."""
-        return bool(self.shown_as)
-
-    @property
-    def label(self) -> str:
-        """Return the names under which the node is shown, or, for a hidden one, its own in parentheses."""
-        return ", ".join(self.shown_as) if self.exposed else f"({self.name})"
-
-    @property
-    def kind(self) -> str:
-        """Say whether the user asked for the node, or the optimizer added it."""
-        return "window" if self.exposed else "slices" if isinstance(self.window, Slices) else "factor"
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
-    """A way to compute a query that is known to be right: it checks itself when it is made.
+    """A way to compute one query, or several that share their work; `queries` lists them.
 
     >>> import factor_windows as fw
-    >>> query = fw.Query(time="ts", windows=[fw.tumbling("10m"), fw.tumbling("20m")], aggregates=["min(t)"])
-    >>> [(node.name, node.parent) for node in fw.optimize(query).nodes]
-    [('10 minutes', None), ('20 minutes', '10 minutes')]
+    >>> devices = fw.Query(time="ts", keys=["device"], windows=[fw.tumbling("5m")], aggregates=["avg(t)"], name="a")
+    >>> hours = fw.Query(time="ts", windows=[fw.tumbling("1h")], aggregates=["max(t)"], name="b")
+    >>> plan = fw.optimize([devices, hours])
+    >>> [(node.name, node.parent) for node in plan.nodes]
+    [('5 minutes by device', None), ('1 hour', '5 minutes by device')]
     """
 
-    query: Query
-    nodes: tuple[PlanNode, ...]
-    """The nodes, each after the one it reads."""
-    search: str
-    cost_model: CostModel
-    status: str
-    """How good the search's answer is: `optimal`, `heuristic` or `time_limit`."""
-    bound: Cost = 0
-    """What no plan of those that were looked at can cost less than."""
-    asked: tuple[Output, ...] = ()
-    """What is shown; by default each of the query's windows, for all its keys and with all its aggregates."""
+    passes: tuple[Pass, ...]
+    """What each pass over the events computes."""
+    request: Request = field(compare=False)
+    """What was asked; `replace` it and plan again for something else."""
 
     @classmethod
-    def of_tree(
-        cls,
-        query: Query,
-        tree: Tree,
-        *,
-        search: str,
-        cost_model: CostModel,
-        status: str,
-        bound: Cost = 0,
-        asked: tuple[Output, ...] = (),
-    ) -> Plan:
-        """Name the nodes of a tree, put them in order and price them."""
-        asked = asked or Output.of_query(query)
-        shown_as = {each.node: each.names for each in asked}
-        names = _node_names(tree, shown_as)
-        nodes = []
-        for node in _parents_first(tree):
-            parent = tree[node]
-            nodes.append(
-                PlanNode(
-                    name=names[node],
-                    node=node,
-                    parent=None if parent is None else names[parent],
-                    shown_as=shown_as.get(node, ()),
-                    cost=cost_model.price(node, parent),
-                )
-            )
-        return cls(query, tuple(nodes), search, cost_model, status, bound, asked)
+    def of_pass(cls, each: Pass) -> Plan:
+        """Make a plan of one query from its pass; what was asked is what the pass says about it."""
+        model = each.cost_model
+        spark = model if isinstance(model, SparkCost) else None
+        options = Options(
+            search=each.search,
+            cost="spark" if spark else "paper",
+            rate=None if spark and spark.assumed else model.rate,
+            unit=timedelta(microseconds=model.unit),
+            keys=int(spark.keys) if spark else None,
+            prices=spark.prices if spark else None,
+        )
+        return cls((each,), Request((each.query,), options, is_single=True))
 
-    def __post_init__(self) -> None:
-        if not self.asked:
-            object.__setattr__(self, "asked", Output.of_query(self.query))
-        earlier: dict[str, PlanNode] = {}
-        for node in self.nodes:
-            if node.name in earlier:
-                raise PlanError(f"two nodes are named {node.name!r}; a plan's nodes have names of their own")
-            if node.parent is not None:
-                _check_edge(node, earlier.get(node.parent), self.query.kind)
-            earlier[node.name] = node
-        shown = {node.node: node.shown_as for node in self.nodes if node.exposed}
-        asked = {each.node: each.names for each in self.asked}
-        if shown != asked or len(shown) != sum(node.exposed for node in self.nodes):
-            windows = [sorted((node.window.label, names) for node, names in each.items()) for each in (shown, asked)]
-            if windows[0] == windows[1] and len(shown) == sum(node.exposed for node in self.nodes):
-                raise PlanError("the plan does not compute the query's windows for the query's keys")
-            raise PlanError("the plan does not show each of the query's windows exactly once, under its own names")
-        read = {node.parent for node in self.nodes}
-        for node in self.nodes:
-            if not node.exposed and node.name not in read:
-                raise PlanError(f"factor window {node.name!r} is read by no one")
+    def __repr__(self) -> str:
+        from factor_windows.explain.text import headline
+
+        return f"<Plan: {headline(self)}>"
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """List the queries; several have names."""
+        return self.request.queries
+
+    @property
+    def is_single(self) -> bool:
+        """Say whether the plan is for one query by itself, so that its result is a DataFrame."""
+        return self.request.is_single
+
+    @property
+    def query(self) -> Query:
+        """Return the only query."""
+        if not self.is_single:
+            raise PlanError("the plan is for a list of queries, which are plan.queries; it has no plan.query")
+        return self.queries[0]
+
+    @property
+    def nodes(self) -> tuple[PlanNode, ...]:
+        """List all nodes, each after the one it reads."""
+        return tuple(node for each in self.passes for node in each.nodes)
 
     @property
     def cost(self) -> Cost:
         """Return the cost of the whole plan."""
-        return sum(node.cost for node in self.nodes)
+        return sum(each.cost for each in self.passes)
+
+    @property
+    def naive_cost(self) -> Cost:
+        """Return the cost of computing every window of every query from the raw events."""
+        return sum(
+            each.cost_model.naive(node)
+            for each in self.passes
+            for member in each.workload.members
+            for node in member.nodes.values()
+        )
+
+    @property
+    def bound(self) -> Cost:
+        """Return what no plan of those that were looked at can cost less than."""
+        return sum(each.bound for each in self.passes)
+
+    @property
+    def search(self) -> Search:
+        """Return the name of the search that found the plan."""
+        return self.passes[0].search
+
+    @property
+    def status(self) -> str:
+        """Say how good the search's answer is: `optimal`, `heuristic` or `time_limit`, the weakest of all passes."""
+        return min((each.status for each in self.passes), key=STATUSES.index)
+
+    @property
+    def cost_model(self) -> CostModel:
+        """Return what prices the nodes, for a plan of one pass."""
+        return self._only_pass.cost_model
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """List what is shown, for a plan of one pass."""
+        return self._only_pass.outputs
 
     @property
     def has_several_keys(self) -> bool:
         """Say whether nodes group by different keys, as those of several queries may."""
-        return len({node.node.keys for node in self.nodes}) > 1
+        return any(each.has_several_keys for each in self.passes)
 
     @property
-    def naive_cost(self) -> Cost:
-        """Return the cost of computing every window from the raw events."""
-        return sum(self.cost_model.naive(each.node) for each in self.asked)
+    def _only_pass(self) -> Pass:
+        if len(self.passes) > 1:
+            raise PlanError(f"the plan takes {len(self.passes)} passes over the events; look at each of plan.passes")
+        return self.passes[0]
+
+    @property
+    def plans(self) -> dict[str, Plan]:
+        """Return for each query, by its name, what it needs of the plan."""
+        if self.is_single:
+            return {self.query.name: self}
+        found = {
+            member.name: Plan.of_pass(each.for_member(member))
+            for each in self.passes
+            for member in each.workload.members
+        }
+        return {query.name: found[query.name] for query in self.queries}
+
+    def shares(self) -> dict[str, Cost]:
+        """Divide the cost among the queries: what several need is paid by them in equal parts."""
+        paid: dict[str, Cost] = {query.name: 0 for query in self.queries}
+        for each in self.passes:
+            readers = each.readers
+            for node in each.nodes:
+                for name in readers[node.name]:
+                    paid[name] += node.cost / len(readers[node.name])
+        return paid
 
     def children(self, name: str | None) -> tuple[PlanNode, ...]:
         """List the nodes that read the named one, or the raw events."""
@@ -176,28 +164,32 @@ class Plan:
 
     def reads(self, node: PlanNode) -> Cost:
         """Count what one instance of a node reads: events, or instances of its parent."""
-        above = next((other.window for other in self.nodes if other.name == node.parent), None)
-        return self.cost_model.instance_cost(node.window, above)
+        return next(each for each in self.passes if node in each.nodes).reads(node)
 
     def naive(self) -> Plan:
         """Return the plan that computes every window from the raw events."""
-        tree = {node.node: None for node in self.nodes if node.exposed}
-        return Plan.of_tree(
-            self.query, tree, search="none", cost_model=self.cost_model, status="heuristic", asked=self.asked
-        )
+        options = replace(self.request.options, search="none")
+        return Plan(tuple(each.naive() for each in self.passes), replace(self.request, options=options))
 
-    def explain(self, *, physical: bool = False, streaming: bool = False, events: DataFrame | None = None) -> str:
+    def explain(
+        self,
+        *,
+        physical: bool = False,
+        streaming: bool = False,
+        since: Plan | None = None,
+        events: DataFrame | None = None,
+    ) -> str:
         """Draw the tree as text: names, costs, reads, the predicted gain; and how it runs on Spark or on a stream.
 
-        Given the `events`, it shows what `run` would do with them: their types and the session's number of shuffle
-        partitions decide too.
+        For several queries it says who reads and who pays for what. Given another plan, it says what has changed
+        `since`. Given the `events`, it shows what `run` would do with them: their types and the session's number of
+        shuffle partitions decide too.
         """
-        from factor_windows.explain.text import explain, explain_physical, explain_streaming
+        from factor_windows.explain.text import changes, explain
 
-        parts = [explain(self)]
-        parts += [explain_physical(self, events)] if physical or events is not None else []
-        parts += [explain_streaming(self)] if streaming else []
-        return "\n\n".join(parts)
+        if since is not None:
+            return changes(since, self)
+        return explain(self, physical=physical or events is not None, streaming=streaming, events=events)
 
     def to_html(self, *, measured: Mapping[str, float] | None = None) -> str:
         """Write a page that explains the plan, one file with everything in it; `measured` are the seconds of a run."""
@@ -218,16 +210,16 @@ class Plan:
         return dot(self)
 
     def _repr_html_(self) -> str:
-        """Show the plan in a notebook: what it gains, and its tree as a picture."""
+        """Show the plan in a notebook: what it gains, and its trees as pictures."""
         from factor_windows.explain.picture import figure
 
-        return figure(self)
+        return "".join(map(figure, self.passes))
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": self.explain(), "text/html": self._repr_html_()}
 
     def to_json(self) -> str:
-        """Write the plan as JSON, with the query and the costs that it was chosen by; `from_json` reads it."""
+        """Write the plan as JSON, with the queries and the costs that it was chosen by; `from_json` reads it."""
         from factor_windows.serialize import to_json
 
         return to_json(self)
@@ -239,28 +231,34 @@ class Plan:
 
         return from_json(text)
 
-    def sql(self, *, dialect: str = "spark") -> str:
-        """Write the plan as SQL that runs without this library, in the dialect of spark, duckdb or flink."""
-        from factor_windows.engines.sql import emit
+    def sql(self, *, dialect: Dialect = "spark") -> str:
+        """Write the plan as SQL that runs without this library, in the dialect of spark, duckdb or flink.
 
-        return emit(self, dialect=dialect)
+        For several queries it is a statement for each, with those steps of the plan that it needs.
+        """
+        from factor_windows.engines.sql import emit, emit_shared
 
-    def run(
-        self, events: DataFrame, *, mode: str = "append", checkpoint: str | PathLike[str] | None = None
-    ) -> DataFrame:
+        return emit(self.passes[0], dialect=dialect) if self.is_single else emit_shared(self, dialect=dialect)
+
+    def run(self, events: DataFrame, *, mode: Mode = "append", checkpoint: str | PathLike[str] | None = None) -> Any:
         """Compute the plan over a PySpark DataFrame of events, a batch or a stream.
+
+        One query gives a DataFrame. Several give, for a batch, a mapping from each query's name to its result: they
+        share one pass, whose outcome Spark keeps until `unpersist()` is called on the mapping. For a stream they give
+        one DataFrame with a `query_id`, which `factor_windows.split_by_query` tells apart in each micro-batch.
 
         For streams, `mode` is the output mode in which the result will be written: append, update or complete. Given
         the `checkpoint` that it will be written with, a plan that does not fit the state there is refused.
         """
-        from factor_windows.engines import spark_batch as batch
-        from factor_windows.engines import spark_stream as stream
+        from factor_windows.engines import spark_batch, spark_queries, spark_stream
         from factor_windows.spark.messages import check_events
 
         check_events(events)
         if events.isStreaming:
-            return stream.run(self, events, mode=mode, checkpoint=checkpoint)
-        return batch.run(self, events)
+            if self.is_single:
+                return spark_stream.run(self.passes[0], events, mode=mode, checkpoint=checkpoint)
+            return spark_queries.stream(self, events, mode=mode, checkpoint=checkpoint)
+        return spark_batch.run(self.passes[0], events) if self.is_single else spark_queries.batch(self, events)
 
     def flush(
         self,
@@ -268,48 +266,18 @@ class Plan:
         stopped: StreamingQuery | datetime | None = None,
         *,
         checkpoint: str | PathLike[str] | None = None,
-    ) -> DataFrame:
+    ) -> Any:
         """Compute the windows that a stream had not closed when it stopped, from all its events read as a batch.
 
         `stopped` is the streaming query, or the time up to which its windows were closed. A query that was started
-        again, and had nothing to do, does not know that time; its `checkpoint` does.
+        again, and had nothing to do, does not know that time; its `checkpoint` does. The result is that of `run`.
         """
-        from factor_windows.engines.spark_stream import flush
+        from factor_windows.engines import spark_queries, spark_stream
 
-        return flush(self, events, stopped, checkpoint=checkpoint)
-
-
-def _parents_first(tree: Tree) -> Iterator[Node]:
-    """Walk the tree depth first, shorter windows before longer ones."""
-    children: dict[Node | None, list[Node]] = {}
-    for node in sorted(
-        tree, key=lambda node: (display_key(node.window), len(node.keys), sorted(node.keys)), reverse=True
-    ):
-        children.setdefault(tree[node], []).append(node)
-    waiting = children.get(None, [])
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting += children.get(node, [])
+        if self.is_single:
+            return spark_stream.flush(self.passes[0], events, stopped, checkpoint=checkpoint)
+        return spark_queries.flush(self, events, stopped, checkpoint=checkpoint)
 
 
-def _node_names(tree: Tree, shown_as: Mapping[Node, tuple[str, ...]]) -> dict[Node, str]:
-    """Call a shown node by its first name, and a hidden one by its label unless a user's name is in the way."""
-    taken = {name for names in shown_as.values() for name in names}
-    several_keys = len({node.keys for node in tree}) > 1
-    names: dict[Node, str] = {}
-    for node in tree:
-        shown = shown_as.get(node)
-        name = shown[0] if shown else node.label if several_keys else node.window.label
-        while not shown and name in taken:
-            name += " (factor)"
-        taken.add(name)
-        names[node] = name
-    return names
-
-
-def _check_edge(child: PlanNode, parent: PlanNode | None, kind: Kind) -> None:
-    if parent is None:
-        raise PlanError(f"node {child.name!r} reads {child.parent!r}, which does not come before it in the plan")
-    if not child.node.can_read(parent.node, kind):
-        raise PlanError(f"node {child.name!r} reads {parent.name!r}, which cannot make it up for such functions")
+SharedPlan = Plan
+"""The name that plans for several queries had before."""

@@ -19,12 +19,14 @@ from factor_windows.functions.table import Kind
 WINDOW_COLUMNS = ("window_id", "window_start", "window_end")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Query:
     """What the user asks for: every aggregate, of every window, for every combination of keys.
 
     >>> from factor_windows.algebra.window import tumbling
     >>> query = Query(time="ts", keys=["device"], windows=[tumbling("20m")], aggregates=["min(t)", "avg(t) AS mean"])
+    >>> query
+    Query(time='ts', keys=[device], windows=[20 minutes], aggregates=[min(t), avg(t) AS mean])
     >>> query.columns
     ('device', 'window_id', 'window_start', 'window_end', 'min(t)', 'mean')
     """
@@ -92,16 +94,26 @@ class Query:
         self._check_windows()
         self._check_columns()
 
+    def _parts(self, *names: str) -> dict[str, str | Sequence[str]]:
+        """Return what is asked, without what is left to its default."""
+        windows = [each.name if each.name == each.label else f"{each.name}: {each.label}" for each in self.windows]
+        return {name: windows if name == "windows" else value for name in names if (value := getattr(self, name))}
+
+    def __repr__(self) -> str:
+        names = ("name", "time", "keys", "windows", "aggregates", "where", "having", "output", "source", "outer")
+        parts = self._parts(*names).items()
+        told = (
+            f"{name}={value!r}" if isinstance(value, str) else f"{name}=[{', '.join(value)}]" for name, value in parts
+        )
+        return f"Query({', '.join(told)})"
+
     def _repr_html_(self) -> str:
         """Show the query in a notebook, as a small table."""
-        windows = [each.name if each.name == each.label else f"{each.name}: {each.label}" for each in self.windows]
-        parts = {"time": [self.time], "keys": self.keys, "windows": windows, "aggregates": self.aggregates}
-        parts |= {part: [getattr(self, part)] for part in ("where", "having") if getattr(self, part)}
+        parts = self._parts("time", "keys", "windows", "aggregates", "where", "having")
         cells = (
-            f'<tr><th style="text-align:left">{name}</th>'
-            f'<td style="text-align:left">{"<br>".join(map(escape, values))}</td></tr>'
-            for name, values in parts.items()
-            if values
+            f'<tr><th style="text-align:left">{name}</th><td style="text-align:left">'
+            f"{'<br>'.join(map(escape, [value] if isinstance(value, str) else value))}</td></tr>"
+            for name, value in parts.items()
         )
         return f"<table>{''.join(cells)}</table>"
 

@@ -3,63 +3,82 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from datetime import timedelta
 from fractions import Fraction
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 from factor_windows.algebra.graph import Node
 from factor_windows.algebra.slices import Segmentation, Slices
-from factor_windows.algebra.window import Window
-from factor_windows.cost.model import Cost, CostModel, PaperCost, SparkCost
+from factor_windows.algebra.window import Window, duration
+from factor_windows.cost.model import Cost, CostModel
+from factor_windows.cost.paper import PaperCost
 from factor_windows.cost.prices import Prices
+from factor_windows.cost.spark import SparkCost
 from factor_windows.errors import FactorWindowsError, PlanError
-from factor_windows.plan import Output, Plan, Tree
+from factor_windows.plan import Plan
 from factor_windows.query import Query
+from factor_windows.request import Options, Request
+from factor_windows.tree import Pass, Tree
+from factor_windows.workload import Output, Workload, merge_queries
 
-FORMAT = 1
+ONE, SEVERAL = 1, 2
+"""The formats of plans for one query and for several: a reader of only the first says that it is too old."""
+FORMAT = SEVERAL
 """What a reader must know; it grows when an older one could not read what is written."""
 _QUERY = ("time", "aggregates", "keys", "where", "having", "output", "source", "outer", "name")
+_WINDOW = ("range", "slide", "offset", "name")
 _OPTIONAL = ("absent", "asked")
 """What plans of earlier versions do not have."""
+_SAME = ("search", "cost", "keys", "slices", "time_limit")
+"""Options that are written as they are."""
+_SPARK = ("unit", "rate", "keys", "keyed", "assumed", "overlap_safe", "states")
+"""What a cost model for Spark is written by, as it is; plans of earlier versions have not all of it."""
+T = TypeVar("T")
 
 
 def to_json(plan: Plan) -> str:
-    """Write a plan with all that it depends on: the query, the tree, and the costs that it was chosen by."""
-    places = {node.name: place for place, node in enumerate(plan.nodes)}
-    described = {
-        "format": FORMAT,
-        "query": {name: _plain(getattr(plan.query, name)) for name in _QUERY}
-        | {"windows": [_segmentation(window) for window in plan.query.windows]}
-        | {name: _plain(getattr(plan.query, name)) for name in _OPTIONAL if getattr(plan.query, name)},
-        "nodes": [
-            {
-                "tiling": _segmentation(node.window),
-                "keys": sorted(node.node.keys),
-                "parent": None if node.parent is None else places[node.parent],
-            }
-            for node in plan.nodes
-        ],
-        "asked": [
-            {
-                "tiling": _segmentation(each.node.window),
-                "keys": sorted(each.node.keys),
-                "names": list(each.names),
-                "aggregates": list(each.aggregates),
-            }
-            for each in plan.asked
-        ],
-        "search": plan.search,
-        "status": plan.status,
-        "bound": _number(plan.bound),
-        "cost_model": _model(plan.cost_model),
-    }
-    return json.dumps(described, ensure_ascii=False, indent=1)
+    """Write a plan with all that it depends on: the queries, the trees, and the costs that they were chosen by."""
+    return pass_to_json(plan.passes[0]) if plan.is_single else _dumped(_plan_of_several(plan))
 
 
 def from_json(text: str) -> Plan:
     """Read a plan back; one that was tampered with into something wrong is refused, as plans check themselves."""
+    return _load(text, lambda found: _read_several(found) if "passes" in found else Plan.of_pass(_read_pass(found)))
+
+
+def pass_to_json(each: Pass) -> str:
+    """Write one pass over the events, as a plan for the one query that has all that is asked of it."""
+    asked = [
+        {**_node(output.node), "names": list(output.names), "aggregates": list(output.aggregates)}
+        for output in each.outputs
+    ]
+    tree = _tree(each)
+    nodes = {"nodes": tree.pop("nodes"), "asked": asked}
+    return _dumped({"format": ONE, "query": query_document(each.query), **nodes, **tree})
+
+
+def pass_from_json(text: str) -> Pass:
+    """Read what `pass_to_json` wrote."""
+    return _load(text, _read_pass)
+
+
+def query_document(query: Query) -> dict[str, Any]:
+    """Describe a query by plain values that say all about it."""
+    return (
+        {name: _plain(getattr(query, name)) for name in _QUERY}
+        | {"windows": [_segmentation(window) for window in query.windows]}
+        | {name: _plain(getattr(query, name)) for name in _OPTIONAL if getattr(query, name)}
+    )
+
+
+def _dumped(described: dict[str, Any]) -> str:
+    return json.dumps(described, ensure_ascii=False, indent=1)
+
+
+def _load(text: str, read: Callable[[dict[str, Any]], T]) -> T:
     try:
         found = json.loads(text)
         if not isinstance(found, dict) or not isinstance(found.get("format"), int):
@@ -68,36 +87,111 @@ def from_json(text: str) -> Plan:
             raise PlanError(
                 f"the plan is of format {found['format']}, and this version reads up to {FORMAT}; install a later one"
             )
-        query = found["query"]
-        windows = [_read_window(window) for window in query["windows"]]
-        nodes = [Node(_read_segmentation(node["tiling"]), frozenset(node["keys"])) for node in found["nodes"]]
-        above = [node["parent"] for node in found["nodes"]]
-        tree: Tree = {node: None if place is None else nodes[place] for node, place in zip(nodes, above, strict=True)}
-        asked = tuple(
-            Output(
-                Node(_read_segmentation(each["tiling"]), frozenset(each["keys"])),
-                tuple(each["names"]),
-                tuple(each["aggregates"]),
-            )
-            for each in found["asked"]
-        )
-        return Plan.of_tree(
-            Query(
-                windows=windows,
-                **{name: query[name] for name in _QUERY},
-                **{name: query[name] for name in _OPTIONAL if name in query},
-            ),
-            tree,
-            search=found["search"],
-            cost_model=_read_model(found["cost_model"]),
-            status=found["status"],
-            bound=_read_number(found["bound"]),
-            asked=asked,
-        )
+        return read(found)
     except FactorWindowsError:
         raise
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as trouble:
         raise PlanError(f"this is no plan, or one that was damaged: {type(trouble).__name__} {trouble}") from None
+
+
+def _plan_of_several(plan: Plan) -> dict[str, Any]:
+    request, options = plan.request, plan.request.options
+    return {
+        "format": SEVERAL,
+        "queries": [query_document(query) for query in plan.queries],
+        "passes": [
+            {"queries": [member.name for member in each.workload.members], **_tree(each)} for each in plan.passes
+        ],
+        "request": {
+            **{name: getattr(options, name) for name in _SAME},
+            "rate": None if options.rate is None else _number(options.rate),
+            "unit": None if options.unit is None else duration(options.unit),
+            "prices": None if options.prices is None else asdict(options.prices),
+            "events": _number(options.events),
+            "selectivity": dict(request.selectivity),
+            "combinations": _counted(request.combinations),
+            "in_one_pass": request.in_one_pass,
+            "flag": request.flag,
+            "derive": request.derive,
+        },
+    }
+
+
+def _read_several(found: Mapping[str, Any]) -> Plan:
+    asked = found["request"]
+    options = Options(
+        **{name: asked[name] for name in _SAME},
+        rate=None if asked["rate"] is None else _read_number(asked["rate"]),
+        unit=None if asked["unit"] is None else timedelta(microseconds=asked["unit"]),
+        prices=None if asked["prices"] is None else _read_prices(asked["prices"]),
+        events=float(_read_number(asked["events"])),
+    )
+    request = Request(
+        tuple(_read_query(query) for query in found["queries"]),
+        options,
+        selectivity=asked["selectivity"],
+        combinations=_read_counted(asked["combinations"]),
+        **{name: asked[name] for name in ("in_one_pass", "flag", "derive")},
+    )
+    queries = {query.name: query for query in request.queries}
+    passes = []
+    for each in found["passes"]:
+        own = [queries.pop(name) for name in each["queries"]]
+        passes.append(_read_tree(each, merge_queries(own, flag=request.flag, derive=request.derive)))
+    if queries:
+        raise PlanError(f"no pass of the plan computes the query {min(queries)!r}")
+    return Plan(tuple(passes), request)
+
+
+def _tree(each: Pass) -> dict[str, Any]:
+    """Describe the nodes of a pass, what each reads, and how they were chosen."""
+    places = {node.name: place for place, node in enumerate(each.nodes)}
+    return {
+        "nodes": [
+            {**_node(node.node), "parent": None if node.parent is None else places[node.parent]} for node in each.nodes
+        ],
+        "search": each.search,
+        "status": each.status,
+        "bound": _number(each.bound),
+        "cost_model": _model(each.cost_model),
+    }
+
+
+def _read_tree(found: Mapping[str, Any], workload: Workload) -> Pass:
+    nodes = [_read_node(node) for node in found["nodes"]]
+    above = [node["parent"] for node in found["nodes"]]
+    tree: Tree = {node: None if place is None else nodes[place] for node, place in zip(nodes, above, strict=True)}
+    return Pass.of_tree(
+        workload,
+        tree,
+        search=found["search"],
+        cost_model=_read_model(found["cost_model"]),
+        status=found["status"],
+        bound=_read_number(found["bound"]),
+    )
+
+
+def _read_pass(found: Mapping[str, Any]) -> Pass:
+    outputs = tuple(
+        Output(_read_node(each), tuple(each["names"]), tuple(each["aggregates"])) for each in found["asked"]
+    )
+    return _read_tree(found, replace(Workload.of_query(_read_query(found["query"])), outputs=outputs))
+
+
+def _read_query(found: Mapping[str, Any]) -> Query:
+    return Query(
+        windows=[_read_window(window) for window in found["windows"]],
+        **{name: found[name] for name in _QUERY},
+        **{name: found[name] for name in _OPTIONAL if name in found},
+    )
+
+
+def _node(node: Node) -> dict[str, Any]:
+    return {"tiling": _segmentation(node.window), "keys": sorted(node.keys)}
+
+
+def _read_node(found: Mapping[str, Any]) -> Node:
+    return Node(_read_segmentation(found["tiling"]), frozenset(found["keys"]))
 
 
 def _plain(value: Any) -> Any:
@@ -107,12 +201,7 @@ def _plain(value: Any) -> Any:
 def _segmentation(segmentation: Segmentation) -> dict[str, Any]:
     if isinstance(segmentation, Slices):
         return {"edges": [list(edge) for edge in segmentation.edges]}
-    return {
-        "range": segmentation.range,
-        "slide": segmentation.slide,
-        "offset": segmentation.offset,
-        "name": segmentation.name,
-    }
+    return {name: getattr(segmentation, name) for name in _WINDOW}
 
 
 def _read_segmentation(found: Mapping[str, Any]) -> Segmentation:
@@ -122,7 +211,7 @@ def _read_segmentation(found: Mapping[str, Any]) -> Segmentation:
 
 
 def _read_window(found: Mapping[str, Any]) -> Window:
-    return Window(range=found["range"], slide=found["slide"], offset=found["offset"], name=found["name"])
+    return Window(**{name: found[name] for name in _WINDOW})
 
 
 def _number(value: Cost) -> int | float | str | None:
@@ -134,42 +223,41 @@ def _read_number(found: int | float | str | None) -> Cost:
     return inf if found is None else Fraction(found) if isinstance(found, str) else found
 
 
+def _counted(combinations: Mapping[frozenset[str], float]) -> list[dict[str, Any]]:
+    return [{"keys": sorted(keys), "number": number} for keys, number in combinations.items()]
+
+
+def _read_counted(found: Sequence[Mapping[str, Any]]) -> dict[frozenset[str], float]:
+    return {frozenset(each["keys"]): each["number"] for each in found}
+
+
+def _read_prices(found: Mapping[str, float]) -> Prices:
+    known = {field.name for field in fields(Prices)}
+    return Prices(**{name: price for name, price in found.items() if name in known})
+
+
 def _model(model: CostModel) -> dict[str, Any]:
     if isinstance(model, PaperCost):
-        numbers = {
-            "unit": model.unit,
-            "rate": _number(model.rate),
-            "period": model.period,
-            "thrifty": model.sparse_covers,
-        }
-        return {"name": model.name, **numbers}
+        own = {"unit": model.unit, "rate": _number(model.rate), "period": model.period}
+        return {"name": model.name, **own, "thrifty": model.sparse_covers}
     assert isinstance(model, SparkCost)
-    counted = [{"keys": sorted(keys), "number": number} for keys, number in model.combinations.items()]
-    names = ("unit", "rate", "keys", "keyed", "assumed", "overlap_safe", "states")
-    own = {name: getattr(model, name) for name in names} | {"thrifty": model.sparse_covers}
     return {
         "name": model.name,
-        **own,
+        **{name: getattr(model, name) for name in _SPARK},
+        "thrifty": model.sparse_covers,
         "units": _number(model.units),
         "prices": asdict(model.prices),
-        "combinations": counted,
+        "combinations": _counted(model.combinations),
     }
 
 
 def _read_model(found: Mapping[str, Any]) -> CostModel:
     if found["name"] == "paper":
         return PaperCost(found["unit"], Fraction(found["rate"]), found["period"], found["thrifty"])
-    known = {field.name for field in fields(Prices)}
     return SparkCost(
-        unit=found["unit"],
-        rate=found["rate"],
-        keys=found["keys"],
-        keyed=found.get("keyed", False),
-        states=found.get("states", 0),
-        assumed=found["assumed"],
+        **{name: found[name] for name in _SPARK if name in found},
         sparse_covers=found["thrifty"],
-        overlap_safe=found.get("overlap_safe", True),
-        prices=Prices(**{name: price for name, price in found["prices"].items() if name in known}),
+        prices=_read_prices(found["prices"]),
         units=float(_read_number(found["units"])),
-        combinations={frozenset(each["keys"]): each["number"] for each in found["combinations"]},
+        combinations=_read_counted(found["combinations"]),
     )

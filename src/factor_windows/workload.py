@@ -1,4 +1,4 @@
-"""Several queries over one stream as one: all their windows, keys and aggregates, and which of them are whose."""
+"""One query or several over one stream as one request for results: which windows, keys and aggregates, and whose."""
 
 from __future__ import annotations
 
@@ -7,18 +7,40 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import takewhile
 
-from factor_windows.algebra.graph import Node, window_of
+from factor_windows.algebra.graph import Node, keys_of, window_of
 from factor_windows.algebra.window import Window
 from factor_windows.errors import QueryError
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.expression import Expression, conjuncts, dependent_keys, depends_on, quoted
 from factor_windows.functions.guards import either, in_order, only_where
 from factor_windows.functions.table import Kind
-from factor_windows.plan import Output
 from factor_windows.query import Query
 
 FLAG = "__fw_flag_"
 """How the columns begin that say of each event which queries it is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A node whose results are shown: under which names, and which of the query's aggregates they are."""
+
+    node: Node
+    names: tuple[str, ...]
+    aggregates: tuple[int, ...]
+    """The places of the aggregates in the query."""
+
+    @classmethod
+    def of_query(cls, query: Query) -> tuple[Output, ...]:
+        """Return a query's windows, each for all its keys and with the aggregates that are asked of it."""
+        every = range(len(query.parsed_aggregates))
+        asked = query.asked or [every] * len(query.windows)
+        places: dict[Window, set[int]] = {}
+        for window, own in zip(query.windows, asked, strict=True):
+            places.setdefault(window, set()).update(own)
+        return tuple(
+            cls(Node(window, keys_of(query)), names, tuple(sorted(places[window])))
+            for window, names in query.names.items()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +72,26 @@ class Workload:
     members: tuple[Member, ...]
     query: Query
     """The query that has all their windows, keys and aggregates, for events that at least one of them is about."""
-    asked: tuple[Output, ...]
+    outputs: tuple[Output, ...]
     """Each window for each set of keys that somebody asks for, with the aggregates that are asked of it."""
     flags: Mapping[str, str]
     """Columns of events and the conditions that make them: what only some queries are about."""
     guarded: Mapping[str, str]
     """Columns of events and the keys that make them: those that are computed for their own queries' events only."""
+
+    @classmethod
+    def of_query(cls, query: Query) -> Workload:
+        """Take one query as it is, with its own names."""
+        outputs = Output.of_query(query)
+        member = Member(
+            query,
+            tuple(key.name for key in query.parsed_keys),
+            tuple(aggregate.name for aggregate in query.parsed_aggregates),
+            present="",
+            nodes={window_of(each.node): each.node for each in outputs},
+            labels={window_of(each.node): each.names[0] for each in outputs},
+        )
+        return cls((member,), query, outputs, {}, {})
 
     @property
     def derived(self) -> dict[str, str]:
@@ -70,7 +106,7 @@ class Workload:
         return len(set(lifts))
 
 
-def named(queries: Sequence[Query]) -> tuple[Query, ...]:
+def name_queries(queries: Sequence[Query]) -> tuple[Query, ...]:
     """Give each query a name of its own."""
     taken: set[str] = set()
     found = []
@@ -83,36 +119,28 @@ def named(queries: Sequence[Query]) -> tuple[Query, ...]:
     return tuple(found)
 
 
-def merged(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -> Workload:
+def merge_queries(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -> Workload:
     """Make one workload of queries that have names; `derive` lets keys be computed from other keys.
 
     >>> from factor_windows.algebra.window import tumbling
     >>> hours, minutes = ([tumbling(length)] for length in ("1 hour", "5 minutes"))
     >>> cold = Query(time="ts", keys=["device"], windows=hours, aggregates=["min(t)"], where="ok AND t < 0", name="a")
     >>> all_ok = Query(time="ts", windows=minutes, aggregates=["count(*)"], where="ok", name="b")
-    >>> workload = merged([cold, all_ok])
+    >>> workload = merge_queries([cold, all_ok])
     >>> workload.query.where, list(workload.flags.values())
     ('ok', ['ok AND t < 0'])
-    >>> [each.names for each in workload.asked]
+    >>> [each.names for each in workload.outputs]
     [('1 hour by device',), ('5 minutes',)]
     """
     guards = _guards(queries)
-    guarded = dict(guards.values())
     own_keys = [tuple(_key(key, guards) for key in query.parsed_keys) for query in queries]
     keys = {key: f"key_{place}" for place, key in enumerate(dict.fromkeys(key for own in own_keys for key in own))}
-    parts = [conjuncts(query.where) if query.where else () for query in queries]
-    # A condition may rely on those before it, so only what all begin with is taken out.
-    common = _common_prefix(parts)
-    rests = [_all_of(own[len(common) :]) for own in parts]
+    common, rests = _split_conditions(queries)
     conditions = dict.fromkeys(rest for rest in rests if rest)
     # Named by what it means: with another condition it is another query, which a checkpoint must notice.
     flags = {condition: f"{flag}{sha256(condition.encode()).hexdigest()[:16]}" for condition in conditions}
     kind = max(query.kind for query in queries)
     values: dict[str, str] = {}
-
-    def label(node: Node) -> str:
-        """Where no key decides another, all of them tell nodes apart."""
-        return node.label if derive or not node.keys else f"{node.window.label} by {', '.join(sorted(node.keys))}"
 
     def value(text: str) -> str:
         return values.setdefault(text, f"value_{len(values)}")
@@ -122,29 +150,43 @@ def merged(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -
     for query, rest, its_keys in zip(queries, rests, own_keys, strict=True):
         own = frozenset(its_keys)
         carried = own | dependent_keys(keys, by=own) if derive else own
-        texts = [each.only(flags[rest]) if rest else each.sql for each in query.parsed_aggregates]
-        columns = tuple(value(text) for text in texts)
+        columns = tuple(value(each.only(flags[rest]) if rest else each.sql) for each in query.parsed_aggregates)
         present = value(_present(flags[rest], kind)) if rest else ""
         nodes = {window: Node(_nameless(window), carried) for window in query.names}
         for each in Output.of_query(query):
             shown = [columns[place] for place in each.aggregates] + ([present] if present else [])
             asked.setdefault(nodes[window_of(each.node)], {}).update(dict.fromkeys(shown))
-        labels = {window: label(node) for window, node in nodes.items()}
+        labels = {window: _label(node, derive) for window, node in nodes.items()}
         members.append(Member(query, tuple(keys[key] for key in its_keys), columns, present, nodes, labels))
-    somebody = [either(list(conditions))] if all(rests) else []
-    wheres = {rest: query.where for query, rest in zip(queries, rests, strict=True)}
     query = Query(
         time=queries[0].time,
         keys=[f"{key} AS {name}" for key, name in keys.items()],
-        windows=list(dict.fromkeys(node.window for node in asked if isinstance(node.window, Window))),
+        windows=list(dict.fromkeys(window_of(node) for node in asked)),
         aggregates=[f"{text} AS {name}" for text, name in values.items()],
-        where=_all_of([*common, *somebody]),
+        where=_all_of([*common, *([either(list(conditions))] if all(rests) else [])]),
         absent=dict.fromkeys(name for query in queries for name in query.absent),
     )
     places = {name: place for place, name in enumerate(values.values())}
-    wanted = (Output(node, (label(node),), tuple(places[name] for name in names)) for node, names in asked.items())
+    outputs = (
+        Output(node, (_label(node, derive),), tuple(places[name] for name in names)) for node, names in asked.items()
+    )
     # A flag is the whole condition of its queries: the part that all have in common may come first for a reason.
-    return Workload(tuple(members), query, tuple(wanted), {name: wheres[rest] for rest, name in flags.items()}, guarded)
+    wheres = {rest: query.where for query, rest in zip(queries, rests, strict=True)}
+    whole = {name: wheres[rest] for rest, name in flags.items()}
+    return Workload(tuple(members), query, tuple(outputs), whole, dict(guards.values()))
+
+
+def _split_conditions(queries: Sequence[Query]) -> tuple[tuple[str, ...], list[str]]:
+    """Split the queries' conditions into what all begin with and the rest of each."""
+    parts = [conjuncts(query.where) if query.where else () for query in queries]
+    # A condition may rely on those before it, so only what all begin with is taken out.
+    common = _common_prefix(parts)
+    return common, [_all_of(own[len(common) :]) for own in parts]
+
+
+def _label(node: Node, derive: bool) -> str:
+    """Name a node of several queries; where no key decides another, all of them tell nodes apart."""
+    return node.label if derive or not node.keys else f"{node.window.label} by {', '.join(sorted(node.keys))}"
 
 
 def can_share(query: Query) -> bool:

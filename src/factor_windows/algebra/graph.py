@@ -39,7 +39,7 @@ class Node:
         return f"{self.window.label} by {', '.join(keys)}" if keys else self.window.label
 
     @property
-    def before(self) -> tuple[int | Fraction, int, int]:
+    def topological_key(self) -> tuple[int | Fraction, int, int]:
         """Return what is less for every node that this one can read: no two nodes can read each other."""
         return (*topological_key(self.window), -len(self.keys))
 

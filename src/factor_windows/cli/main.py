@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -18,10 +18,11 @@ from factor_windows.errors import FactorWindowsError, OptionError
 from factor_windows.functions.table import FUNCTIONS
 from factor_windows.plan import Plan
 from factor_windows.query import Query
+from factor_windows.request import Search
 from factor_windows.search import optimize
-from factor_windows.shared import SharedPlan
 from factor_windows.sql.parse import read
 from factor_windows.sql.statement import Statement
+from factor_windows.tree import Pass
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -158,7 +159,7 @@ def explain(
         )
     plan = optimize(query, **options)
     if svg is not None:
-        _write(svg, picture(plan))
+        _write(svg, picture(plan.passes[0]))
     if html is not None:
         _write(html, plan.to_html())
     before, after = OperatorGraph.of(plan.naive()), OperatorGraph.of(plan)
@@ -177,13 +178,13 @@ def explain(
                     "candidates": [window.label for window in place.candidates],
                     "best": place.best.label if place.best else None,
                 }
-                for place in considered(plan)
+                for place in considered(plan.passes[0])
             ]
         print(json.dumps(described, indent=2, ensure_ascii=False))
         return
     _show(plan, physical=physical, streaming=streaming)
     if candidates:
-        print("\nfactor windows looked at\n" + "\n".join(f"  {place}" for place in considered(plan)))
+        print("\nfactor windows looked at\n" + "\n".join(f"  {place}" for place in considered(plan.passes[0])))
     if operators:
         for name, graph in (("before", before), ("after", after)):
             print(f"\noperators {name}\n" + "\n".join(f"  {line}" for line in str(graph).splitlines()))
@@ -211,7 +212,7 @@ def rewrite(
 
     rewritten = []
     for statement in _statements(query, dialect=dialect, time=time):
-        plans = [optimize(part, search=search) for part in statement.queries]
+        plans = [optimize(part, search=cast("Search", search)) for part in statement.queries]
         text = emit_statement(statement, plans, dialect=to)
         described = {"sql": text, "dialect": to, "into": statement.into or None, "plans": [document(p) for p in plans]}
         rewritten.append((described, [*(f"-- {note}" for note in statement.notes), text]))
@@ -359,9 +360,9 @@ def _outputs(output: str, names: Sequence[str]) -> dict[str, str]:
     return {name: f"{output.rstrip('/')}/{name}.parquet" for name in names}
 
 
-def _only_plan(plans: Sequence[Plan | SharedPlan]) -> Plan:
+def _only_plan(plans: Sequence[Plan]) -> Pass:
     """Return the plan that a picture or a page can explain."""
-    trees = [tree for plan in plans for tree in ([plan] if isinstance(plan, Plan) else [g.plan for g in plan.groups])]
+    trees = [tree for plan in plans for tree in plan.passes]
     if len(trees) > 1:
         raise OptionError(f"a picture or a page explains one plan; these queries need {len(trees)}")
     return trees[0]
@@ -380,27 +381,27 @@ def _show(plan: Plan, *, physical: bool, streaming: bool) -> None:
     """Print a plan: in colour for people, as plain text for programs."""
     from rich.console import Console
 
+    from factor_windows.explain.running import explain_physical, explain_streaming
     from factor_windows.explain.terminal import show
-    from factor_windows.explain.text import explain_physical, explain_streaming
 
     show(plan, Console(highlight=False, soft_wrap=True))
     for wanted, further in ((physical, explain_physical), (streaming, explain_streaming)):
         if wanted:
-            print(f"\n{further(plan)}")
+            print(f"\n{further(plan.passes[0])}")
 
 
-def _show_any(plan: Plan | SharedPlan, *, physical: bool = False, streaming: bool = False) -> None:
+def _show_any(plan: Plan, *, physical: bool = False, streaming: bool = False) -> None:
     """Print a plan for one query or for several."""
-    if isinstance(plan, Plan):
+    if plan.is_single:
         _show(plan, physical=physical, streaming=streaming)
     else:
         print(plan.explain(physical=physical, streaming=streaming))
 
 
-def _described(plan: Plan | SharedPlan) -> dict[str, Any]:
-    from factor_windows.explain.document import document, document_of_many
+def _described(plan: Plan) -> dict[str, Any]:
+    from factor_windows.explain.document import document
 
-    return document(plan) if isinstance(plan, Plan) else document_of_many(plan)
+    return document(plan)
 
 
 def _write(path: Path, text: str) -> None:

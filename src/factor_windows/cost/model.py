@@ -1,31 +1,20 @@
-"""What a plan costs: the paper's model in exact arithmetic, and one in updates per unit of time for Spark."""
+"""What a plan costs: what every cost model answers, and the numbers that they count in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from abc import ABC, abstractmethod
 from fractions import Fraction
-from math import expm1, inf, lcm
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
-from factor_windows.algebra.coverage import fewest, multiplier
 from factor_windows.algebra.graph import Node
-from factor_windows.algebra.pane_row import Packing, ways_to_pack
-from factor_windows.algebra.slices import Segmentation, Slices, mean_length, pieces_of
-from factor_windows.algebra.window import Duration, Window, common_step, duration
-from factor_windows.cost.prices import Prices
+from factor_windows.algebra.slices import Segmentation
+from factor_windows.algebra.window import Duration, common_step, duration
 from factor_windows.errors import OptionError
-from factor_windows.functions.table import Kind
 from factor_windows.query import Query
 
 Rate = int | float | Fraction
 Cost = int | Fraction | float
 """The paper's costs are exact, and whole ones stay int, which is much quicker than a fraction; Spark's are float."""
-
-DENSE = 100
-"""How many events a key has in the windows' greatest common divisor of time, if nobody says; but see `DENSEST`."""
-DENSEST = 10_000
-"""The shortest time, in microseconds, in which a key is assumed to have that many."""
 
 
 def share(part: Cost, whole: Cost) -> float:
@@ -34,334 +23,65 @@ def share(part: Cost, whole: Cost) -> float:
     return float(quotient)
 
 
-class CostModel(Protocol):
+class CostModel(ABC):
     """Prices the edges of a plan: (instances of the child) x (what one of them reads), and what comes on top of it."""
 
+    __slots__ = ()
     name: ClassVar[str]
+    unit: int
+    """The unit of time that rates are given in, in microseconds."""
+    rate: Cost
+    """The number of events per unit."""
 
     @property
-    def unit(self) -> int:
-        """Return the unit of time that rates are given in, in microseconds."""
-
-    @property
-    def rate(self) -> Cost:
-        """Return the number of events per unit."""
-
-    @property
+    @abstractmethod
     def grain(self) -> int:
         """Return the length of the virtual root's instances, of which factor windows below it are multiples."""
 
+    @abstractmethod
     def recurrence_count(self, segmentation: Segmentation) -> Cost:
         """Count the instances in the time that costs are about."""
 
-    def filled(self, segmentation: Segmentation) -> Cost:
-        """Return the share of the instances that hold any event."""
-
+    @abstractmethod
     def instance_cost(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
         """Count what one instance reads: raw events, or filled instances of its parent."""
 
-    def weight(self, parent: Segmentation | None) -> Cost:
-        """Return what one read costs: of a raw event, or of a row of any parent."""
-
-    def overhead(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
-        """Return what an edge costs beside its reads; it is the same for all parents but the raw events."""
-
-    def of(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
-        """Return what an edge costs in the time that costs are about, if both ends have the same keys."""
-
+    @abstractmethod
     def price(self, node: Node, parent: Node | None) -> Cost:
         """Return what an edge costs in the time that costs are about, whatever the keys of its ends."""
 
-    def naive(self, node: Node) -> Cost:
-        """Return what a node costs by itself, from the raw events, as the engine computes it without a plan."""
-
-
-@dataclass(frozen=True, slots=True)
-class PaperCost:
-    """The number of inputs that all instances within one period read (Paper: section III-B).
-
-    >>> cost = PaperCost(unit=1, rate=Fraction(1), period=120)
-    >>> ten, twenty = Window(range=10, slide=10), Window(range=20, slide=20)
-    >>> cost.of(ten, None), cost.of(twenty, ten)
-    (Fraction(120, 1), 12)
-    """
-
-    name: ClassVar[str] = "paper"
-    unit: int
-    """The paper's unit of time, in microseconds."""
-    rate: Fraction
-    """Events per unit: the paper's eta."""
-    period: int
-    """The paper's R: the least common multiple of the query's ranges, in microseconds."""
-    sparse_covers: bool = False
-    """Whether an instance reads the fewest of its parent's that make it up, or, as the paper has it, all inside."""
-
-    @classmethod
-    def of_query(
-        cls,
-        query: Query,
-        *,
-        rate: Rate | None = None,
-        unit: Duration | None = None,
-        keys: int | None = None,
-        sparse_covers: bool = False,
-    ) -> PaperCost:
-        """Choose the period from the query's windows; the paper's model has no use for the number of keys."""
-        period = lcm(*(window.range for window in query.names))
-        return cls(_unit(query, unit), _positive("rate", rate) or Fraction(1), period, sparse_covers)
-
-    @property
-    def grain(self) -> int:
-        """Return the unit: the paper's virtual root is S<1, 1>."""
-        return self.unit
-
     def filled(self, segmentation: Segmentation) -> Cost:
-        """Return one: the paper's streams have an event in every instance."""
+        """Return the share of the instances that hold any event."""
         return 1
 
-    def recurrence_count(self, segmentation: Segmentation) -> Cost:
-        """Count the instances within one period (Paper: Equation 1); no whole number if the slide does not fit."""
-        if isinstance(segmentation, Slices):
-            pieces = pieces_of(segmentation.edges)
-            return Fraction(self.period * pieces.count, pieces.span)
-        whole, rest = divmod(self.period - segmentation.range, segmentation.slide)
-        return 1 + whole if rest == 0 else 1 + whole + Fraction(rest, segmentation.slide)
-
-    def instance_cost(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
-        """Count what one instance reads: raw events, or instances of its parent (Paper: Observation 1)."""
-        if parent is None:
-            return self.rate * mean_length(segmentation) / self.unit
-        if isinstance(segmentation, Slices) or isinstance(parent, Slices):
-            return mean_length(segmentation) / mean_length(parent)
-        return fewest(parent, segmentation) if self.sparse_covers else multiplier(parent, segmentation)
-
     def weight(self, parent: Segmentation | None) -> Cost:
-        """Return one: all reads cost the same in the paper."""
+        """Return what one read costs: of a raw event, or of a row of any parent."""
         return 1
 
     def overhead(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
-        """Return nothing: the paper counts reads."""
+        """Return what an edge costs beside its reads; it is the same for all parents but the raw events."""
         return 0
 
     def of(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
-        """Count what all instances within one period read."""
-        return self.recurrence_count(segmentation) * self.instance_cost(segmentation, parent)
-
-    def price(self, node: Node, parent: Node | None) -> Cost:
-        """Count what all instances within one period read; the paper has no keys."""
-        return self.of(node.window, parent.window if parent else None)
-
-    def naive(self, node: Node) -> Cost:
-        """Count the events that a node reads by itself."""
-        return self.price(node, None)
-
-
-@dataclass(frozen=True, slots=True)
-class SparkCost:
-    """What Spark does per unit of time: by keys, and only for instances that hold an event.
-
-    Counted in updates: one update is one event given to one instance. What else Spark does is priced in updates.
-
-    >>> prices = Prices(scan=0, update=1, merge=1, shuffle=0, group=0)
-    >>> cost = SparkCost(unit=1_000_000, rate=100.0, keys=20.0, prices=prices)
-    >>> ten, twenty = (Window(range=seconds * 1_000_000, slide=seconds * 1_000_000) for seconds in (10, 20))
-    >>> cost.of(ten, None), round(cost.of(twenty, ten), 3)
-    (100.0, 2.0)
-    """
-
-    name: ClassVar[str] = "spark"
-    unit: int
-    rate: float
-    """Events per unit, of all keys together."""
-    keys: float
-    """How many combinations of keys there are."""
-    keyed: bool = False
-    """Whether there are keys at all: Spark's hash tables are slower for them, even if there is one combination only."""
-    assumed: bool = False
-    """Whether nobody gave the rate, so that a dense stream is assumed."""
-    sparse_covers: bool = False
-    """Whether an instance reads the fewest of its parent's that make it up, or, as the paper has it, all inside."""
-    overlap_safe: bool = True
-    """Whether it may read all inside: else, of a parent that hops, it always reads the fewest."""
-    prices: Prices = field(default_factory=Prices)
-    units: float = inf
-    """How many units of time the events span, if that is known: steps have a price whatever their size."""
-    combinations: Mapping[frozenset[str], float] = field(default_factory=dict)
-    """How many combinations there are of each set of keys, if nodes differ in them; else `keys` is for all."""
-    states: int = 0
-    """How many partial states a slot has where panes are packed into rows; 0 if they cannot be."""
-    _models: dict[frozenset[str], SparkCost] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    @classmethod
-    def of_query(
-        cls,
-        query: Query,
-        *,
-        rate: Rate | None = None,
-        unit: Duration | None = None,
-        keys: int | None = None,
-        sparse_covers: bool = False,
-        prices: Prices | None = None,
-        events: float = inf,
-        combinations: Mapping[frozenset[str], float] | None = None,
-    ) -> SparkCost:
-        """Take the statistics as given, and assume a dense stream where they are not."""
-        length = _unit(query, unit)
-        number_of_keys = float(_positive("keys", keys) or 1)
-        given = _positive("rate", rate)
-        dense = DENSE * number_of_keys * length / max(common_step(tuple(query.names)), DENSEST)
-        each = float(given or dense)
-        assumed = given is None
-        units = events / each
-        packing = None if combinations else Packing.of(query)
-        return cls(
-            length,
-            each,
-            number_of_keys,
-            bool(query.parsed_keys),
-            assumed,
-            sparse_covers,
-            query.kind is Kind.OVERLAP_SAFE,
-            prices or Prices(),
-            units,
-            combinations or {},
-            packing.states if packing else 0,
-        )
-
-    def by(self, keys: frozenset[str]) -> SparkCost:
-        """Return the model for nodes of these keys alone."""
-        if keys not in self.combinations:
-            return self
-        if keys not in self._models:
-            self._models[keys] = replace(self, keys=self.combinations[keys], keyed=bool(keys), combinations={})
-        return self._models[keys]
-
-    @property
-    def grain(self) -> int:
-        """Return one microsecond: raw events have no instances that a factor window would have to fit."""
-        return 1
-
-    def recurrence_count(self, segmentation: Segmentation) -> float:
-        """Count the instances that end in a unit of time, for all keys."""
-        return (
-            self.keys
-            * self.unit
-            / (segmentation.slide if isinstance(segmentation, Window) else float(mean_length(segmentation)))
-        )
-
-    def filled(self, segmentation: Segmentation) -> float:
-        """Return the chance that an instance holds an event, if events come independently of each other."""
-        per_time = self.rate / self.keys / self.unit
-        if isinstance(segmentation, Window):
-            return -expm1(-per_time * segmentation.range)
-        pieces = pieces_of(segmentation.edges)
-        return sum(-expm1(-per_time * length) * count for length, count in pieces.lengths) / pieces.count
-
-    def rows(self, segmentation: Segmentation) -> float:
-        """Count the rows that a node emits per unit of time."""
-        return self.recurrence_count(segmentation) * self.filled(segmentation)
-
-    def instance_cost(self, segmentation: Segmentation, parent: Segmentation | None) -> float:
-        """Count the rows that one instance reads."""
-        if parent is None:
-            return self.rate / self.keys * float(mean_length(segmentation)) / self.unit
-        if isinstance(segmentation, Slices) or isinstance(parent, Slices):
-            reads = float(mean_length(segmentation) / mean_length(parent))
-        else:
-            reads = multiplier(parent, segmentation)
-            if not self.overlap_safe:
-                reads = fewest(parent, segmentation)
-            elif self.sparse_covers:
-                # Rows that no instance of the longer slide wants are looked at too.
-                reads = min(reads, fewest(parent, segmentation) * segmentation.slide / parent.slide)
-        return reads * self.filled(parent)
-
-    def weight(self, parent: Segmentation | None) -> float:
-        """Return one for an event without keys; with keys, or of partial results, a read meets slower hash tables."""
-        if parent is None:
-            return 1.0 + self.prices.relative("crowded") * self.keyed
-        return self.prices.relative("merge")
-
-    def overhead(self, segmentation: Segmentation, parent: Segmentation | None) -> float:
-        """Price the scan and the move of what is made from events, or the emitting of what is made from rows."""
-        if parent is None:
-            return (
-                self.rate * self.prices.relative("scan")
-                + self._moving(segmentation)
-                + self._finding(segmentation, self.rate)
-            )
-        made = self.rows(segmentation) * self.prices.relative("group") + self._finding(segmentation, self.rows(parent))
-        return made + self._passing_by(segmentation, parent)
-
-    def _moving(self, segmentation: Segmentation) -> float:
-        """Price the move of what is made from events, row by row or in packs."""
-        shuffle, slot, group = (self.prices.relative(name) for name in ("shuffle", "slot", "group"))
-        rows = self.rows(segmentation)
-        packed = (
-            self.rows(pack.window) * shuffle + self.rate * pack.columns * slot + rows * group
-            for pack in ways_to_pack(segmentation, self.states)
-        )
-        return min([rows * shuffle, *packed])
-
-    def _finding(self, segmentation: Segmentation, read: float) -> float:
-        """Price the search for the slice that each row belongs to."""
-        return (
-            (len(segmentation.edges) - 1) * read * self.prices.relative("edge")
-            if isinstance(segmentation, Slices)
-            else 0.0
-        )
-
-    def _passing_by(self, segmentation: Segmentation, parent: Segmentation) -> float:
-        """Price the places at which a row of a hopping window is looked at, and where no instance wants it."""
-        if (
-            self.overlap_safe
-            or not isinstance(segmentation, Window)
-            or not isinstance(parent, Window)
-            or parent.is_tumbling
-        ):
-            return 0.0
-        looked = fewest(parent, segmentation) * self.rows(parent)
-        wanted = fewest(parent, segmentation) * self.recurrence_count(segmentation) * self.filled(parent)
-        return max(0.0, looked - wanted) * self.prices.relative("edge")
-
-    def of(self, segmentation: Segmentation, parent: Segmentation | None) -> float:
-        """Count the updates of an edge per unit of time, and what comes on top of them."""
+        """Return what an edge costs in the time that costs are about, if both ends have the same keys."""
         reads = self.recurrence_count(segmentation) * self.instance_cost(segmentation, parent)
         return reads * self.weight(parent) + self.overhead(segmentation, parent)
 
-    def rows_of(self, node: Node) -> float:
-        """Count the rows that a node emits per unit of time, for its own keys."""
-        return self.by(node.keys).rows(node.window)
-
-    def price(self, node: Node, parent: Node | None) -> float:
-        """Count the updates of an edge; one that leaves keys out reads as many rows as if it did not, and emits fewer.
-
-        >>> cost = SparkCost(1_000_000, 100.0, keys=20.0, combinations={frozenset(): 1.0})
-        >>> ten, minute = (Window(range=seconds * 1_000_000, slide=seconds * 1_000_000) for seconds in (10, 60))
-        >>> devices = Node(ten, frozenset({"device"}))
-        >>> cost.price(Node(minute), devices) < cost.price(Node(minute, devices.keys), devices)
-        True
-        """
-        own = self.by(node.keys)
-        if parent is None:
-            return own.of(node.window, None)
-        above = self.by(parent.keys)
-        saved = above.rows(node.window) - own.rows(node.window)
-        return above.of(node.window, parent.window) - saved * self.prices.relative("group")
-
-    def naive(self, node: Node) -> float:
-        """Count the updates of a node that Spark's own window() computes, which knows no packs."""
-        return replace(self, states=0).price(node, None)
+    def naive(self, node: Node) -> Cost:
+        """Return what a node costs by itself, from the raw events, as the engine computes it without a plan."""
+        return self.price(node, None)
 
 
-def _unit(query: Query, unit: Duration | None) -> int:
+def unit_of(query: Query, unit: Duration | None) -> int:
+    """Return the unit of time in microseconds: as given, or what all lengths are multiples of."""
     length = common_step(tuple(query.names)) if unit is None else duration(unit)
     if length <= 0:
         raise OptionError(f"unit {unit!r} is not positive; it is the time in which `rate` events arrive")
     return length
 
 
-def _positive(option: str, value: Rate | None) -> Fraction | None:
+def positive(option: str, value: Rate | None) -> Fraction | None:
+    """Read a number of events or keys, which must be above zero."""
     if value is None:
         return None
     try:

@@ -21,22 +21,22 @@ from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.columns import StateColumns
 from factor_windows.functions.expression import VerbatimSpark, quoted, sql_of
 from factor_windows.functions.table import Kind, State
-from factor_windows.plan import Plan, PlanNode
 from factor_windows.query import Query
 from factor_windows.search.factor import with_factor_windows
 from factor_windows.sql.dialects import Flink
+from factor_windows.tree import Pass, PlanNode
 
 _FUNCTIONS = {"min", "max", "count", "sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp"}
 _MOMENTS = {"var_pop", "var_samp", "stddev_pop", "stddev_samp"}
 
 
-def emit_flink(plan: Plan) -> str:
+def emit_flink(plan: Pass) -> str:
     """Write a plan for Flink."""
     query = plan.query
     if any(isinstance(node.window, Slices) or not (node.exposed or node.window.is_tumbling) for node in plan.nodes):
         # Flink's windows have no edges but their own, and do not say which instance a row of a hopping one was.
         tree = with_factor_windows(CoverageGraph.of_query(query), plan.cost_model)
-        plan = Plan.of_tree(query, tree, search="factor", cost_model=plan.cost_model, status="heuristic")
+        plan = Pass.of_tree(plan.workload, tree, search="factor", cost_model=plan.cost_model, status="heuristic")
     for aggregate in query.parsed_aggregates:
         if aggregate.function.name not in _FUNCTIONS - _MOMENTS or aggregate.kind is Kind.HOLISTIC:
             raise QueryError(
@@ -98,7 +98,7 @@ def _events(query: Query, states: Sequence[State], own: str) -> tuple[str, list[
     return f"{', '.join(listed)} FROM {query.source or 'events'}{where}", lifts
 
 
-def _readable_parent(plan: Plan, node: PlanNode) -> PlanNode | None:
+def _readable_parent(plan: Pass, node: PlanNode) -> PlanNode | None:
     by_name = {other.name: other for other in plan.nodes}
     parent = by_name[node.parent] if node.parent else None
     while parent is not None and not window_of(parent.node).is_tumbling:

@@ -66,7 +66,7 @@ def evaluate(query: Query, rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 def evaluate_plan(plan: Plan, rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Compute a query the way a plan does: lift events to states, merge them down the tree, lower them."""
-    return run(physical.compile(plan, Target.assumed(plan.query)), rows)
+    return run(physical.compile(plan.passes[0], Target.assumed(plan.query)), rows)
 
 
 def run(compiled: PhysicalPlan, rows: Iterable[Row]) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from factor_windows import physical
-from factor_windows.engines.spark_rows import Rows
+from factor_windows.engines.spark_rows import Rows, with_columns
 from factor_windows.errors import OptionError
 from factor_windows.functions.table import State
 from factor_windows.physical import PhysicalPlan, Target
@@ -24,31 +24,31 @@ from factor_windows.physical.steps import (
     slot_column,
 )
 from factor_windows.physical.terms import look_up
-from factor_windows.plan import Plan
 from factor_windows.spark.messages import check_events
 from factor_windows.spark.result import apply_post_aggregation
 from factor_windows.spark.typed import has_maps
 from factor_windows.spark.types import packing_of
 from factor_windows.sql.statement import braced
+from factor_windows.tree import Pass
 
 EVENTS = "{prepared}"
 
 
-def run(plan: Plan, events: DataFrame) -> DataFrame:
+def run(plan: Pass, events: DataFrame) -> DataFrame:
     """Compute a plan over a batch of events."""
     rows = Rows(plan.query, events, text_as_bytes=True)
     return apply_post_aggregation(plan.query, render(compile_for(plan, rows), rows, events))
 
 
-def explained(plan: Plan, events: DataFrame) -> PhysicalPlan:
+def explained(plan: Pass, events: DataFrame) -> PhysicalPlan:
     """Return the physical plan that `run` renders for these events."""
     check_events(events)
     if events.isStreaming:
         raise OptionError("these events are a stream; explain(streaming=True) says how a plan runs on one")
-    return compile_for(plan, Rows(plan.query, events, text_as_bytes=True))
+    return compile_for(plan, Rows(plan.query, with_columns(events, plan.workload.derived), text_as_bytes=True))
 
 
-def compile_for(plan: Plan, rows: Rows) -> PhysicalPlan:
+def compile_for(plan: Pass, rows: Rows) -> PhysicalPlan:
     """Compile a plan for the types of some events and the settings of their session."""
     partitions = int(rows.session.conf.get("spark.sql.shuffle.partitions") or PARTITIONS)
     types = rows.types.keys

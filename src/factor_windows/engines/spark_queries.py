@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from math import ceil, inf
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import DoubleType, FloatType, StringType, StructField
 
-from factor_windows.cost.model import SparkCost
+from factor_windows.cost.spark import SparkCost
 from factor_windows.engines import spark_batch as one_batch
 from factor_windows.engines import spark_stream as one_stream
 from factor_windows.engines.spark_rows import with_columns
@@ -22,11 +22,12 @@ from factor_windows.errors import QueryError
 from factor_windows.functions.expression import dependent_keys, depends_on, quoted
 from factor_windows.plan import Plan
 from factor_windows.query import WINDOW_COLUMNS
-from factor_windows.shared import Group, SharedPlan
+from factor_windows.search.plan_request import plan_in_one_pass, plan_request
 from factor_windows.spark.messages import spark_says
 from factor_windows.spark.nullability import never_null
 from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
 from factor_windows.spark.split_by_query import remember
+from factor_windows.tree import Pass
 from factor_windows.workload import FLAG, Member
 
 WINDOW_ID, *WINDOW_ENDS = WINDOW_COLUMNS
@@ -36,24 +37,16 @@ ROWS_PER_PARTITION = 50_000
 """How many rows of the common result are worth a partition, where it is known how many there are."""
 
 
-class Results(Mapping[str, DataFrame]):
+class Results(dict[str, DataFrame]):
     """The results of several queries by their names.
 
     They share one pass over the events: Spark keeps its outcome when the first result is computed, for all others.
     `unpersist()`, or the end of a `with` block, lets go of it.
     """
 
-    def __init__(self, results: dict[str, DataFrame], kept: list[DataFrame]) -> None:
-        self._results, self._kept = results, kept
-
-    def __getitem__(self, name: str) -> DataFrame:
-        return self._results[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._results)
-
-    def __len__(self) -> int:
-        return len(self._results)
+    def __init__(self, results: Mapping[str, DataFrame], kept: Sequence[DataFrame]) -> None:
+        super().__init__(results)
+        self._kept = kept
 
     def __enter__(self) -> Results:
         return self
@@ -67,13 +60,13 @@ class Results(Mapping[str, DataFrame]):
             rows.unpersist()
 
 
-def batch(plan: SharedPlan, events: DataFrame) -> Results:
+def batch(plan: Plan, events: DataFrame) -> Results:
     """Compute all queries over a batch of events."""
-    return _results(fitting(plan, events), events, one_batch.run)
+    return _results(fit_to_events(plan, events), events, one_batch.run)
 
 
 def flush(
-    plan: SharedPlan,
+    plan: Plan,
     events: DataFrame,
     stopped: StreamingQuery | datetime | None = None,
     *,
@@ -81,37 +74,37 @@ def flush(
 ) -> Results:
     """Compute what a stream of these queries had not closed when it stopped."""
 
-    def rest(each: Plan, rows: DataFrame) -> DataFrame:
+    def rest(each: Pass, rows: DataFrame) -> DataFrame:
         return one_stream.flush(each, rows, stopped, checkpoint=checkpoint)
 
-    return _results(fitting(plan, events), events, rest)
+    return _results(fit_to_events(plan, events), events, rest)
 
 
-def _results(plan: SharedPlan, events: DataFrame, compute: Callable[[Plan, DataFrame], DataFrame]) -> Results:
+def _results(plan: Plan, events: DataFrame, compute: Callable[[Pass, DataFrame], DataFrame]) -> Results:
     results: dict[str, DataFrame] = {}
     kept = []
     shown = _shown(plan, events)
-    for group in plan.groups:
-        rows = compute(group.plan, flagged(group, events))
-        if len(group.workload.members) > 1:
-            few = _partitions(group)
+    for each in plan.passes:
+        rows = compute(each, with_columns(events, each.workload.derived))
+        if len(each.workload.members) > 1:
+            few = _partitions(each)
             rows = rows.coalesce(few) if few else rows
             kept.append(rows.persist())
-        for member in group.workload.members:
+        for member in each.workload.members:
             results[member.name] = apply_post_aggregation(member.query, _own(member, rows, shown[member.name]))
     return Results({query.name: results[query.name] for query in plan.queries}, kept)
 
 
-def _partitions(group: Group) -> int | None:
+def _partitions(each: Pass) -> int | None:
     """Return how few partitions hold what is kept, if its size is known: each result then takes so many tasks."""
-    cost = group.plan.cost_model
+    cost = each.cost_model
     if not isinstance(cost, SparkCost) or cost.units == inf:
         return None
-    rows = sum(cost.rows_of(each.node) for each in group.workload.asked) * cost.units
+    rows = sum(cost.rows_of(output.node) for output in each.outputs) * cost.units
     return ceil(rows / ROWS_PER_PARTITION)
 
 
-def stream(plan: SharedPlan, events: DataFrame, *, mode: str, checkpoint: str | PathLike[str] | None) -> DataFrame:
+def stream(plan: Plan, events: DataFrame, *, mode: str, checkpoint: str | PathLike[str] | None) -> DataFrame:
     """Compute all queries over a stream: one chain of operators, whose rows say which query they are for."""
     for query in plan.queries:
         if query.name.lower() in OWN:
@@ -119,25 +112,25 @@ def stream(plan: SharedPlan, events: DataFrame, *, mode: str, checkpoint: str | 
                 f"a query is named {query.name!r}, as a column that every row of a stream of several queries has; "
                 "give it another name with Query(..., name=...)"
             )
-    plan = fitting(plan if len(plan.groups) == 1 else plan.again(together=True), events)
-    [group] = plan.groups
+    plan = fit_to_events(plan_in_one_pass(plan), events)
+    [each] = plan.passes
     shown = _shown(plan, events)
-    rows = one_stream.run(group.plan, events, mode=mode, checkpoint=checkpoint, derived=group.workload.derived)
-    rows = _for_each_query(group, rows)
+    rows = one_stream.run(each, events, mode=mode, checkpoint=checkpoint, derived=each.workload.derived)
+    rows = _for_each_query(each, rows)
     columns = []
     noted = remember(plan.queries)
-    for member in group.workload.members:
+    for member in each.workload.members:
         result = F.struct(*_columns(member, shown[member.name]))
         columns.append(F.when(F.col("query_id") == member.name, result).alias(member.name, metadata=noted))
     return rows.select(*OWN, *columns)
 
 
-def _for_each_query(group: Group, rows: DataFrame) -> DataFrame:
+def _for_each_query(each: Pass, rows: DataFrame) -> DataFrame:
     """Give each row once to every query whose row it is, under the name that the window has there."""
-    labels = [name for each in group.workload.asked for name in each.names]
+    labels = [name for output in each.outputs for name in output.names]
     entries = [
         (labels.index(label), member, name)
-        for member in group.workload.members
+        for member in each.workload.members
         for window, label in member.labels.items()
         for name in member.query.names[window]
     ]
@@ -155,21 +148,21 @@ def _for_each_query(group: Group, rows: DataFrame) -> DataFrame:
     return rows.withColumns({"query_id": query, WINDOW_ID: F.element_at(F.lit([name for *_, name in entries]), place)})
 
 
-def fitting(plan: SharedPlan, events: DataFrame) -> SharedPlan:
+def fit_to_events(plan: Plan, events: DataFrame) -> Plan:
     """Plan anew where the events' own columns do not allow what was planned without knowing them."""
     columns = [name.lower() for name in events.columns]
     flag = FLAG
     while any(name.startswith(flag) for name in columns):
         flag = f"_{flag}"
-    if flag != FLAG and any(group.workload.flags for group in plan.groups):
-        plan = plan.again(flag=flag)
-    bases = {column for group in plan.groups for column in _deciding(group)}
+    if flag != FLAG and any(each.workload.flags for each in plan.passes):
+        plan = plan_request(replace(plan.request, flag=flag))
+    bases = {column for each in plan.passes for column in _determinants(each)}
     if bases:
         fields = events.select(*(F.expr(column) for column in sorted(bases))).schema
         # Such values may be equal and still differ in what is computed from them: 0.0 and -0.0, 'a' and 'A'.
         loose = [field for field in fields if not _is_exact(field.dataType)]
         if loose:
-            plan = plan.again(derive=False, flag=flag)
+            plan = plan_request(replace(plan.request, derive=False, flag=flag))
     return plan
 
 
@@ -179,11 +172,11 @@ def _is_exact(kind: object) -> bool:
     return not isinstance(kind, FloatType | DoubleType)
 
 
-def _deciding(group: Group) -> set[str]:
+def _determinants(each: Pass) -> set[str]:
     """List the columns from which other keys are computed."""
     found: set[str] = set()
-    for each in group.workload.asked:
-        for key in dependent_keys(each.node.keys, by=each.node.keys):
+    for output in each.outputs:
+        for key in dependent_keys(output.node.keys, by=output.node.keys):
             found |= depends_on(key) or set()
     return found
 
@@ -207,7 +200,7 @@ class Shown:
         return [*keys, window, *WINDOW_ENDS, *values]
 
 
-def _shown(plan: SharedPlan, events: DataFrame) -> dict[str, Shown]:
+def _shown(plan: Plan, events: DataFrame) -> dict[str, Shown]:
     """Ask Spark, once for all queries, what their keys and aggregates are called, and of which types they are."""
     keys = [text for query in plan.queries for text in query.asked_keys]
     aggregates = [text for query in plan.queries for text in query.asked_aggregates]
@@ -220,11 +213,6 @@ def _shown(plan: SharedPlan, events: DataFrame) -> dict[str, Shown]:
         )
         for query in plan.queries
     }
-
-
-def flagged(group: Group, events: DataFrame) -> DataFrame:
-    """Say of each event once which queries' conditions it meets, and compute keys that only their own events have."""
-    return with_columns(events, group.workload.derived)
 
 
 def _own(member: Member, rows: DataFrame, shown: Shown) -> DataFrame:

@@ -12,7 +12,6 @@ from factor_windows.engines import spark_queries as many
 from factor_windows.engines.spark_stream_statement import run_on_stream
 from factor_windows.engines.sql import emit_statement
 from factor_windows.errors import SqlError
-from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search import optimize
 from factor_windows.spark.messages import spark_says, without_json
@@ -56,7 +55,7 @@ def run(spark: SparkSession, script: Script) -> list[DataFrame]:
     with spark_says(CANNOT_RUN):
         computed: dict[str, DataFrame] = {}
         for plan in script.plans:
-            if isinstance(plan, Plan):
+            if plan.is_single:
                 computed[plan.query.name] = plan.run(_events(spark, plan.query))
             else:
                 events = _events(spark, plan.queries[0])

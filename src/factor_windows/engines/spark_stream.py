@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from os import PathLike, fspath
 
@@ -18,7 +17,6 @@ from factor_windows.errors import OptionError, QueryError
 from factor_windows.functions.expression import quoted
 from factor_windows.physical import Target
 from factor_windows.physical.steps import Explode, Filter, Group, Project, Scan, Show, Step
-from factor_windows.plan import Plan
 from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.spark.checkpoint import Note, check_fits, read_note, refusal, write_note
 from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
@@ -31,6 +29,7 @@ from factor_windows.spark.watermark import (
     closed_until,
     tell_closed,
 )
+from factor_windows.tree import Pass
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 MODES = ("append", "update", "complete")
@@ -39,7 +38,7 @@ PREFIX = "__fw_"
 
 
 def run(
-    plan: Plan,
+    plan: Pass,
     events: DataFrame,
     *,
     mode: str = "append",
@@ -63,7 +62,7 @@ def run(
     return _go_on(plan, events, mode, fspath(checkpoint).rstrip("/"), derived)
 
 
-def _go_on(plan: Plan, events: DataFrame, mode: str, place: str, derived: Mapping[str, str]) -> DataFrame:
+def _go_on(plan: Pass, events: DataFrame, mode: str, place: str, derived: Mapping[str, str]) -> DataFrame:
     """Begin a checkpoint, or go on with the plan that it was begun with and show what is asked for now."""
     spark = events.sparkSession
     note = read_note(spark, place)
@@ -86,7 +85,7 @@ def _go_on(plan: Plan, events: DataFrame, mode: str, place: str, derived: Mappin
 
 
 def flush(
-    plan: Plan,
+    plan: Pass,
     events: DataFrame,
     stopped: StreamingQuery | datetime | None = None,
     *,
@@ -105,9 +104,9 @@ def flush(
     return apply_post_aggregation(plan.query, result.where(f"{ended} > {edge}"))
 
 
-def bare(plan: Plan) -> Plan:
+def bare(plan: Pass) -> Pass:
     """Return a plan that ends with the calls of aggregates, whatever its query does after them."""
-    return replace(plan, query=plan.query.bare)
+    return plan.with_query(plan.query.bare)
 
 
 def use_rocksdb(spark: SparkSession) -> None:
@@ -115,12 +114,14 @@ def use_rocksdb(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
 
 
-def _shown_as(plan: Plan, names: list[str], kept: Plan, rows: DataFrame) -> DataFrame:
+def _shown_as(plan: Pass, names: list[str], kept: Pass, rows: DataFrame) -> DataFrame:
     """Show the result of a kept plan as another one for the same state would: its windows, its columns, its names.
 
     A window that is not asked for now has no name, and so no rows.
     """
-    windows = [(before.names[0], now.names) for before in kept.asked for now in plan.asked if now.node == before.node]
+    windows = [
+        (before.names[0], now.names) for before in kept.outputs for now in plan.outputs if now.node == before.node
+    ]
     named = F.create_map(*(F.lit(text) for name, several in windows for text in (name, list(several))))
     noted = {WINDOW_NAMES: list(dict.fromkeys(plan.query.window_names))}
     keys = [key.sql for key in kept.query.parsed_keys]
@@ -140,7 +141,7 @@ class _Stream:
     """A plan, without what its query does after the aggregates, over a stream of events."""
 
     def __init__(
-        self, plan: Plan, events: DataFrame, mode: str, note: Note | None = None, *, earlier: bool = False
+        self, plan: Pass, events: DataFrame, mode: str, note: Note | None = None, *, earlier: bool = False
     ) -> None:
         plan = bare(plan)
         self.events, self.mode, self.earlier = events, mode, earlier

@@ -17,8 +17,8 @@ from factor_windows.physical import Target
 from factor_windows.physical.steps import Explode, Filter, Group, Project, Scan, Show, Step
 from factor_windows.physical.target import Names, Values
 from factor_windows.physical.terms import Column, Lookup, Number, OfNode, Sql, Term, parts_of
-from factor_windows.plan import Plan
 from factor_windows.query import Query
+from factor_windows.tree import Pass
 
 SPELLINGS: dict[str, Spelling] = {"spark": SparkSpelling(), "duckdb": DuckdbSpelling()}
 
@@ -50,7 +50,7 @@ class SqlWords:
 class Writer:
     """Writes one plan in the SQL of one engine."""
 
-    def __init__(self, plan: Plan, dialect: str) -> None:
+    def __init__(self, plan: Pass, dialect: str) -> None:
         self.spelling = SPELLINGS[dialect]
         query = self.query = plan.query
         shared = all(is_shared(aggregate, dialect) for aggregate in query.parsed_aggregates)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from factor_windows.algebra.graph import CoverageGraph, window_of
 from factor_windows.algebra.window import Window
 from factor_windows.functions.table import Kind
-from factor_windows.plan import Plan
 from factor_windows.search.covering_factor import best_covering_factor, covering_candidates
 from factor_windows.search.factor import places
 from factor_windows.search.partitioning_factor import best_partitioning_factor, partitioning_candidates
+from factor_windows.tree import Pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Considered:
         return f"between {above} and {below}: {candidates}{best}"
 
 
-def considered(plan: Plan) -> tuple[Considered, ...]:
+def considered(plan: Pass) -> tuple[Considered, ...]:
     """List the places for a factor window in a plan's query, with their candidates before pruning."""
     graph = CoverageGraph.of_query(plan.query)
     taken = {window_of(node) for node in graph.nodes}

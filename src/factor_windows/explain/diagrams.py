@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from factor_windows.explain.text import number
 from factor_windows.plan import Plan
+from factor_windows.tree import PlanNode
 
 
 def mermaid(plan: Plan) -> str:
@@ -19,13 +22,11 @@ def mermaid(plan: Plan) -> str:
       raw -- "10 ×" --> n0
       n0 -- "2 ×" --> n1
     """
-    ids = _ids(plan)
     lines = ["flowchart LR", '  raw["raw events"]']
-    for node in plan.nodes:
+    for name, node in _named(plan):
         text = f'"{_entities(node.label)}<br/>cost {number(node.cost)}"'
-        lines.append(f"  {ids[node.name]}" + (f"[{text}]" if node.exposed else f"({text}):::hidden"))
-    for node in plan.nodes:
-        lines.append(f'  {ids[node.parent]} -- "{number(plan.reads(node))} ×" --> {ids[node.name]}')
+        lines.append(f"  {name}" + (f"[{text}]" if node.exposed else f"({text}):::hidden"))
+    lines += [f'  {parent} -- "{reads} ×" --> {name}' for parent, name, reads in _links(plan)]
     if any(not node.exposed for node in plan.nodes):
         lines.append("  classDef hidden stroke-dasharray: 5 4")
     return "\n".join(lines)
@@ -45,18 +46,26 @@ def dot(plan: Plan) -> str:
       raw -> n0 [label="10 ×"]
     }
     """
-    ids = _ids(plan)
     lines = ["digraph plan {", "  rankdir=LR", "  node [shape=box]", '  raw [label="raw events"]']
-    for node in plan.nodes:
+    for name, node in _named(plan):
         dashed = "" if node.exposed else ", style=dashed"
-        lines.append(f'  {ids[node.name]} [label="{_escaped(node.label)}\\ncost {number(node.cost)}"{dashed}]')
-    for node in plan.nodes:
-        lines.append(f'  {ids[node.parent]} -> {ids[node.name]} [label="{number(plan.reads(node))} ×"]')
+        lines.append(f'  {name} [label="{_escaped(node.label)}\\ncost {number(node.cost)}"{dashed}]')
+    lines += [f'  {parent} -> {name} [label="{reads} ×"]' for parent, name, reads in _links(plan)]
     return "\n".join([*lines, "}"])
 
 
-def _ids(plan: Plan) -> dict[str | None, str]:
-    return {None: "raw"} | {node.name: f"n{place}" for place, node in enumerate(plan.nodes)}
+def _named(plan: Plan) -> Iterator[tuple[str, PlanNode]]:
+    """Number all nodes: those of two passes may have the same name."""
+    return ((f"n{place}", node) for place, node in enumerate(plan.nodes))
+
+
+def _links(plan: Plan) -> Iterator[tuple[str, str, str]]:
+    """List what each node reads, and how many of it."""
+    first = 0
+    for each in plan.passes:
+        ids = {None: "raw"} | {node.name: f"n{place}" for place, node in enumerate(each.nodes, start=first)}
+        yield from ((ids[node.parent], ids[node.name], number(each.reads(node))) for node in each.nodes)
+        first += len(each.nodes)
 
 
 def _entities(text: str) -> str:

@@ -9,13 +9,30 @@ from typing import Any
 from factor_windows.algebra.slices import Segmentation, Slices
 from factor_windows.cost.model import Cost
 from factor_windows.explain.alternatives import alternatives
-from factor_windows.explain.several import alone
+from factor_windows.explain.text import costs_alone
 from factor_windows.plan import Plan
-from factor_windows.shared import SharedPlan
+from factor_windows.tree import Pass
 
 
 def document(plan: Plan) -> dict[str, Any]:
-    """Describe a plan; lengths of time are in the cost model's units."""
+    """Describe a plan; for several queries each pass over the events, and who reads and pays what."""
+    if plan.is_single:
+        return _document_of_pass(plan.passes[0])
+    alone, paid = costs_alone(plan), plan.shares()
+    return {
+        "naive_cost": plain(plan.naive_cost),
+        "cost": plain(plan.cost),
+        "search": plan.search,
+        "status": plan.status,
+        "queries": [
+            {"name": name, "cost_alone": plain(alone[name]), "cost_shared": plain(paid[name])} for name in paid
+        ],
+        "passes": [_document_of_pass(each) | {"readers": each.readers} for each in plan.passes],
+    }
+
+
+def _document_of_pass(plan: Pass) -> dict[str, Any]:
+    """Describe a tree; lengths of time are in the cost model's units."""
     unit = plan.cost_model.unit
 
     def in_units(length: int) -> int | float:
@@ -46,21 +63,6 @@ def document(plan: Plan) -> dict[str, Any]:
             }
             for node in plan.nodes
         ],
-    }
-
-
-def document_of_many(plan: SharedPlan) -> dict[str, Any]:
-    """Describe a plan for several queries: each pass over the events as a plan, and who reads and pays what."""
-    single, paid = alone(plan), plan.shares()
-    return {
-        "naive_cost": plain(plan.naive_cost),
-        "cost": plain(plan.cost),
-        "search": plan.search,
-        "status": plan.status,
-        "queries": [
-            {"name": name, "cost_alone": plain(single[name]), "cost_shared": plain(paid[name])} for name in paid
-        ],
-        "passes": [document(group.plan) | {"readers": group.readers} for group in plan.groups],
     }
 
 

@@ -12,13 +12,14 @@ from typing import Any
 from factor_windows.algebra.coverage import stride
 from factor_windows.algebra.slices import Segmentation, Slices
 from factor_windows.algebra.window import Window, readable
-from factor_windows.cost.model import Cost, SparkCost, share
+from factor_windows.cost.model import Cost, share
+from factor_windows.cost.spark import SparkCost
 from factor_windows.errors import FactorWindowsError, OptionError
 from factor_windows.explain.alternatives import alternatives, saves
 from factor_windows.explain.picture import picture
 from factor_windows.explain.text import number, rate, rows_saved, signed, summary
-from factor_windows.plan import Plan, PlanNode
-from factor_windows.shared import SharedPlan
+from factor_windows.plan import Plan
+from factor_windows.tree import Pass, PlanNode
 
 DIALECTS = {"spark": "Spark", "duckdb": "DuckDB", "flink": "Flink"}
 SPAN_RANGES = 3
@@ -39,25 +40,25 @@ ZOOM = (
 )
 
 
-def page(plan: Plan, *, measured: Mapping[str, float] | None = None, sql: Callable[..., str] | None = None) -> str:
-    """Write a plan as a page; `measured` are the seconds of a run: `plan`, and `naive` if that was run too.
-
-    `sql` writes for a `dialect` what is shown as SQL: the plan's own, unless it computes several queries at once.
-    """
+def page(plan: Plan, *, measured: Mapping[str, float] | None = None) -> str:
+    """Write a plan as a page; `measured` are the seconds of a run: `plan`, and `naive` if that was run too."""
+    if len(plan.passes) > 1:
+        raise OptionError(f"a page explains one pass over the events; these queries need {len(plan.passes)}")
+    [tree] = plan.passes
     assets = files("factor_windows.explain") / "assets"
-    what, gain, *quality = summary(plan)
+    what, gain, *quality = summary(tree)
     return Template((assets / "page.html").read_text(encoding="utf-8")).substitute(
         title=escape(what),
         summary=escape(" ".join([gain + ".", *(line[0].upper() + line[1:] + "." for line in quality)])),
         css=(assets / "page.css").read_text(encoding="utf-8"),
-        figures="\n".join(f"<li><b>{escape(value)}</b> {escape(label)}</li>" for label, value in _figures(plan)),
-        measured=_measured(plan, measured or {}),
+        figures="\n".join(f"<li><b>{escape(value)}</b> {escape(label)}</li>" for label, value in _figures(tree)),
+        measured=_measured(tree, measured or {}),
         zoom=ZOOM,
-        picture=picture(plan),
-        unit=escape(_unit(plan)),
-        rows="\n".join(_rows(plan)),
-        sql="\n".join(_sql(sql or plan.sql)),
-        data=_in_script(json.dumps(_data(plan), ensure_ascii=False)),
+        picture=picture(tree),
+        unit=escape(_unit(tree)),
+        rows="\n".join(_rows(tree)),
+        sql="\n".join(_sql(plan.sql)),
+        data=_in_script(json.dumps(_data(tree), ensure_ascii=False)),
         script=(assets / "page.min.js").read_text(encoding="utf-8").replace("</script", "<\\/script"),
     )
 
@@ -67,14 +68,14 @@ def _in_script(text: str) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _figures(plan: Plan) -> Iterator[tuple[str, str]]:
+def _figures(plan: Pass) -> Iterator[tuple[str, str]]:
     yield "cheaper, predicted", f"{share(plan.naive_cost, plan.cost):.1f} ×"
     yield "windows", str(len(plan.query.names))
     yield "hidden nodes", str(sum(not node.exposed for node in plan.nodes))
     yield "quality of the search", plan.status.replace("_", " ")
 
 
-def _measured(plan: Plan, measured: Mapping[str, float]) -> str:
+def _measured(plan: Pass, measured: Mapping[str, float]) -> str:
     """Put a run beside what was predicted."""
     if "plan" not in measured:
         return ""
@@ -95,13 +96,13 @@ def _measured(plan: Plan, measured: Mapping[str, float]) -> str:
     )
 
 
-def _unit(plan: Plan) -> str:
+def _unit(plan: Pass) -> str:
     if isinstance(plan.cost_model, SparkCost):
         return f"Costs are updates of one event for one instance, for every {readable(plan.cost_model.unit)} of time."
     return "Costs are what all instances within one period read."
 
 
-def _rows(plan: Plan) -> Iterator[str]:
+def _rows(plan: Pass) -> Iterator[str]:
     for node in plan.nodes:
         part = share(node.cost, plan.naive_cost)
         css = "" if node.exposed else ' class="hidden"'
@@ -113,13 +114,6 @@ def _rows(plan: Plan) -> Iterator[str]:
     total = share(plan.cost, plan.naive_cost)
     yield f'<tr class="sum"><td>all</td><td></td><td>{number(plan.cost)}</td><td>{total:.1%}</td><td></td></tr>'
     yield f"<tr><td>naive</td><td></td><td>{number(plan.naive_cost)}</td><td>100.0%</td><td></td></tr>"
-
-
-def page_of_many(plan: SharedPlan, *, measured: Mapping[str, float] | None = None) -> str:
-    """Write a plan for several queries as a page: the tree that computes them all, and a statement for each."""
-    if len(plan.groups) > 1:
-        raise OptionError(f"a page explains one pass over the events; these queries need {len(plan.groups)}")
-    return page(plan.groups[0].plan, measured=measured, sql=plan.sql)
 
 
 def _sql(write: Callable[..., str]) -> Iterator[str]:
@@ -144,7 +138,7 @@ def _sql(write: Callable[..., str]) -> Iterator[str]:
         opened = ""
 
 
-def _data(plan: Plan) -> dict[str, Any]:
+def _data(plan: Pass) -> dict[str, Any]:
     """Return what the page draws."""
     ids = {node.name: f"n{place}" for place, node in enumerate(plan.nodes)}
     longest = max(node.window.range for node in plan.nodes)
@@ -191,7 +185,7 @@ def _lengths(segmentation: Segmentation) -> dict[str, Any]:
     }
 
 
-def facts(plan: Plan, node: PlanNode) -> Iterator[tuple[str, str]]:
+def facts(plan: Pass, node: PlanNode) -> Iterator[tuple[str, str]]:
     """List what there is to know about a node, as terms and what they say."""
     yield (
         "shown as" if node.exposed else "hidden",
@@ -214,7 +208,7 @@ def facts(plan: Plan, node: PlanNode) -> Iterator[tuple[str, str]]:
         yield "instead it could read", "; ".join(others)
 
 
-def _formula(plan: Plan, node: PlanNode) -> str:
+def _formula(plan: Pass, node: PlanNode) -> str:
     """Write a node's cost as the product that it is."""
     model = plan.cost_model
     above: Segmentation | None = next((other.window for other in plan.nodes if other.name == node.parent), None)
@@ -226,5 +220,5 @@ def _formula(plan: Plan, node: PlanNode) -> str:
     return f"{product}{f' + {number(extra)} for moving rows' if extra else ''} = {number(node.cost)}"
 
 
-def _reads(plan: Plan, node: PlanNode) -> str:
+def _reads(plan: Pass, node: PlanNode) -> str:
     return f"{number(plan.reads(node))} × {node.parent}" if node.parent else f"{number(plan.reads(node))} events"

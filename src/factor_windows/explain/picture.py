@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 
 from factor_windows.cost.model import share
 from factor_windows.explain.text import number, rate, summary
-from factor_windows.plan import Plan, PlanNode
+from factor_windows.tree import Pass, PlanNode
 
 BOX_WIDTH, BOX_HEIGHT = 200, 46
 COLUMN, ROW = 280, 62
@@ -26,7 +26,7 @@ STYLE = """
 """
 
 
-def picture(plan: Plan) -> str:
+def picture(plan: Pass) -> str:
     """Draw a plan as an SVG document."""
     places = _places(plan)
     width = MARGIN * 2 + max(column for column, _ in places.values()) * COLUMN + BOX_WIDTH
@@ -35,7 +35,7 @@ def picture(plan: Plan) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="fw-plan" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" role="img">',
-        f"<title>{escape(plan.explain().splitlines()[1])}</title>",
+        f"<title>{escape(summary(plan)[1])}</title>",
         f"<style>{STYLE}</style>",
         *_box(places[None], "raw events", rate(plan), 0.0, hidden=False),
     ]
@@ -48,14 +48,14 @@ def picture(plan: Plan) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
-def figure(plan: Plan) -> str:
+def figure(plan: Pass) -> str:
     """Return the picture with what it shows as text above it, to be put into another page."""
     first, *others = summary(plan)
     lines = "".join(f"<br>{escape(line)}" for line in others)
     return f'<p><b>{escape(first)}</b>{lines}</p><div style="overflow-x:auto">{picture(plan)}</div>'
 
 
-def _places(plan: Plan) -> dict[str | None, tuple[int, float]]:
+def _places(plan: Pass) -> dict[str | None, tuple[int, float]]:
     """Give each node a column, its depth, and a row: leaves one below the other, parents amid their children."""
     children: dict[str | None, list[PlanNode]] = {}
     depth: dict[str | None, int] = {None: 0}

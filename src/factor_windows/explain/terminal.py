@@ -16,10 +16,10 @@ EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 def show(plan: Plan, console: Console) -> None:
     """Print a plan's summary and tree; plain text, if the output is no terminal."""
-    if not console.is_terminal:
+    if not console.is_terminal or not plan.is_single:
         console.print(Text(plan.explain()))
         return
-    first, gain, *quality = summary(plan)
+    first, gain, *quality = summary(plan.passes[0])
     console.print(Text(first, style="bold"))
     console.print(Text(gain, style="green" if plan.cost < plan.naive_cost else "yellow"))
     for sentence in quality:
@@ -28,7 +28,7 @@ def show(plan: Plan, console: Console) -> None:
     table = Table.grid(padding=(0, 2))
     for justify in ("left", "right", "right", "left", "left"):
         table.add_column(justify=justify, no_wrap=True)
-    for line in tree(plan):
+    for line in tree(plan.passes[0]):
         table.add_row(
             Text.assemble((line.branch, "dim"), (line.name, "dim italic" if line.hidden else "")),
             line.cost,

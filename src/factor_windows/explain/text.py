@@ -1,22 +1,28 @@
-"""A plan as text: the tree, each node's cost, and the predicted gain."""
+"""A plan as text: its trees, each node's cost, who reads and pays for what, the predicted gain, what changed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from factor_windows import physical
-from factor_windows.algebra.slices import Segmentation, Slices
+from factor_windows.algebra.graph import Node
 from factor_windows.algebra.window import readable
-from factor_windows.cost.model import Cost, SparkCost, share
+from factor_windows.cost.model import Cost, share
+from factor_windows.cost.spark import SparkCost
 from factor_windows.explain.alternatives import alternatives, saves
-from factor_windows.physical import Target
-from factor_windows.physical.choose import PARTITIONS
-from factor_windows.plan import Plan, PlanNode
+from factor_windows.explain.running import explain_physical, explain_streaming
+from factor_windows.plan import Plan
+from factor_windows.search.plan_request import plan_in_one_pass, plan_request
+from factor_windows.tree import Pass, PlanNode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+LISTED = 4
+"""How many queries a line names before it only counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +45,90 @@ class Line:
         return f"{100 * self.part:.1f} %" if self.cost else ""
 
 
-def explain(plan: Plan) -> str:
-    """Draw a plan's tree with a line for each node."""
-    lines = tree(plan)
-    widths = [
-        max(map(len, column)) for column in zip(*((w.branch + w.name, w.cost, w.percent) for w in lines), strict=True)
-    ]
-    drawn = [
-        f"{line.branch + line.name:<{widths[0]}}  {line.cost:>{widths[1]}}  {line.percent:>{widths[2]}}  {line.note}"
-        for line in lines
-    ]
-    return "\n".join([*summary(plan), "", *map(str.rstrip, drawn)])
+def explain(plan: Plan, *, physical: bool, streaming: bool, events: DataFrame | None) -> str:
+    """Draw a plan's trees with a line for each node; for several queries, say who reads and who pays for what."""
+    if events is not None and not plan.is_single:
+        from factor_windows.engines.spark_queries import fit_to_events
+
+        plan = fit_to_events(plan, events)
+    blocks = [summary(plan.passes[0]) if plan.is_single else _summary_of_several(plan)]
+    for place, each in enumerate(plan.passes, start=1):
+        title = f"pass {place}: {_listed([member.name for member in each.workload.members])}"
+        blocks.append([*([title] if len(plan.passes) > 1 else []), *_drawn(each, is_single=plan.is_single)])
+        blocks += [[explain_physical(each, events)]] if physical else []
+    blocks += [] if plan.is_single else [_bill(plan)]
+    blocks += [[explain_streaming(plan_in_one_pass(plan).passes[0])]] if streaming else []
+    return "\n\n".join("\n".join(block) for block in blocks)
 
 
-def tree(plan: Plan) -> list[Line]:
+def headline(plan: Plan) -> str:
+    """Say in half a line what a plan computes, what it costs, and how good it is."""
+    windows, passes = sum(len(query.names) for query in plan.queries), len(plan.passes)
+    keys = "" if not plan.is_single else ", ".join(key.name for key in plan.query.parsed_keys)
+    parts = [
+        *([] if plan.is_single else [_several(len(plan.queries), "query", "queries")]),
+        _several(windows, "window") + (f" by {keys}" if keys else ""),
+        *([f"{passes} passes"] if passes > 1 else []),
+        *([_several(hidden, "hidden node")] if (hidden := _hidden(plan.nodes)) else []),
+        f"cost {number(plan.cost)} instead of {number(plan.naive_cost)}",
+        plan.status,
+    ]
+    return ", ".join(parts)
+
+
+def changes(before: Plan, after: Plan) -> str:
+    """Say what a plan has that another had not, and what it means for a running stream."""
+    old = {node.name: node.parent for node in before.nodes}
+    new = {node.name: node.parent for node in after.nodes}
+    queries = {query.name for query in before.queries}, {query.name for query in after.queries}
+    lines = [
+        *(f"+ query {name}" for name in sorted(queries[1] - queries[0])),
+        *(f"- query {name}" for name in sorted(queries[0] - queries[1])),
+        *(f"+ node {name}, which reads {new[name] or 'raw events'}" for name in new if name not in old),
+        *(f"- node {name}" for name in old if name not in new),
+        *(
+            f"~ node {name} reads {new[name] or 'raw events'}, no longer {old[name] or 'raw events'}"
+            for name in new
+            if name in old and new[name] != old[name]
+        ),
+    ]
+    kept = sum(name in old and old[name] == new[name] for name in new)
+    lines.append(f"{kept} node{'s' * (kept != 1)} as before, under the same name{'s' * (kept != 1)}")
+    units = {each.cost_model.unit for plan in (before, after) for each in plan.passes}
+    cost = [f"cost {number(after.cost)}, it was {number(before.cost)}"] if len(units) == 1 else []
+    meaning = (
+        "a running stream goes on with its checkpoint"
+        if len(lines) == 1 and _states(before) == _states(after)
+        else "a running stream needs a new checkpoint: its state is that of the old nodes"
+    )
+    return "\n".join([*lines, *cost, meaning])
+
+
+def _states(plan: Plan) -> set[tuple[str, str, Node, str]]:
+    """Say what a stream keeps: which aggregates at which node, of which events."""
+    return {
+        (each.query.parsed_time.sql, each.query.where, output.node, each.query.parsed_aggregates[place].sql)
+        for each in plan.passes
+        for output in each.outputs
+        for place in output.aggregates
+    }
+
+
+def costs_alone(plan: Plan) -> dict[str, Cost]:
+    """Return what each query would cost with a plan of its own."""
+    found: dict[str, Cost] = {}
+    for each in plan.passes:
+        model = each.cost_model
+        # The same events in the same unit of time, whatever a query would have been assumed to have alone.
+        options = replace(plan.request.options, unit=timedelta(microseconds=model.unit))
+        if isinstance(model, SparkCost) and model.assumed:
+            options = replace(options, rate=model.rate)
+        for member in each.workload.members:
+            found[member.name] = plan_request(plan.request.for_query(member.query, options)).cost
+    return {query.name: found[query.name] for query in plan.queries}
+
+
+def tree(plan: Pass) -> list[Line]:
     """List the lines of a plan's tree, the raw events first."""
     children: dict[str | None, list[PlanNode]] = {}
     for node in plan.nodes:
@@ -87,25 +163,22 @@ def number(value: Cost) -> str:
     return f"{digits:.2e}"
 
 
-def summary(plan: Plan) -> list[str]:
+def summary(plan: Pass) -> list[str]:
     """Say in two or three lines what is asked, what it costs, and how good that is."""
-    hidden = sum(not node.exposed for node in plan.nodes)
-    added = f", {hidden} hidden node{'s' * (hidden > 1)} added" if hidden else ""
     gain = (
         f"{share(plan.naive_cost, plan.cost):.1f} times cheaper" if plan.cost < plan.naive_cost else "nothing to share"
     )
     asked = ", ".join(each.name for each in plan.query.formulas or plan.query.parsed_aggregates)
     keys = ", ".join(key.name for key in plan.query.parsed_keys)
-    count = len(plan.query.names)
     how = f"search {plan.search}, cost {plan.cost_model.name}"
     return [
-        f"{asked}{' per ' + keys if keys else ''} over {count} window{'s' * (count > 1)}{added}",
+        f"{asked}{' per ' + keys if keys else ''} over {_several(len(plan.query.names), 'window')}{_added(plan.nodes)}",
         f"cost {number(plan.cost)} instead of {number(plan.naive_cost)}: {gain} ({how})",
         *([_quality(plan)] if plan.search == "best" else []),
     ]
 
 
-def _quality(plan: Plan) -> str:
+def _quality(plan: Pass) -> str:
     """Say how good the search's answer is."""
     if plan.status == "optimal":
         return "optimal: no other choice of the hidden windows and slices that were looked at costs less"
@@ -114,7 +187,7 @@ def _quality(plan: Plan) -> str:
     return f"{why}: at most {100 * above:.1f} % above the least that is possible with what was looked at"
 
 
-def rate(plan: Plan) -> str:
+def rate(plan: Pass) -> str:
     """Say how many events the cost model expects."""
     model = plan.cost_model
     if isinstance(model, SparkCost) and model.assumed:
@@ -123,7 +196,7 @@ def rate(plan: Plan) -> str:
     return f"{number(model.rate)} event{'s' * (model.rate != 1)} every {readable(model.unit)}{keys}"
 
 
-def _reads(plan: Plan, node: PlanNode) -> str:
+def _reads(plan: Pass, node: PlanNode) -> str:
     reads = number(plan.reads(node))
     what = f"reads {reads} event{'s' * (reads != '1')}" if node.parent is None else f"reads {reads} × {node.parent}"
     if not node.exposed:
@@ -139,7 +212,7 @@ def signed(extra: Cost) -> str:
     return f"+{number(extra)}" if extra >= 0 else f"-{number(-extra)}"
 
 
-def rows_saved(plan: Plan, node: PlanNode) -> Cost | None:
+def rows_saved(plan: Pass, node: PlanNode) -> Cost | None:
     """Count the rows a second that a node need not read because it does not read the events, if their rate is known."""
     model = plan.cost_model
     if node.parent is None or not isinstance(model, SparkCost) or model.assumed:
@@ -148,48 +221,59 @@ def rows_saved(plan: Plan, node: PlanNode) -> Cost | None:
     return model.recurrence_count(node.window) * spared * 1_000_000 / model.unit
 
 
-def explain_physical(plan: Plan, events: DataFrame | None = None) -> str:
-    """Say how a plan runs on Spark: its levels, how rows are shuffled, and why; for given events, just as it will."""
-    if events is None:
-        target = Target.assumed(plan.query, partitions=PARTITIONS)
-        how = f", with {PARTITIONS} shuffle partitions; explain(events=...) says how it runs on your events"
-        return f"on Spark{how}\n{physical.compile(plan, target)}"
-    from factor_windows.engines.spark_batch import explained
-
-    return f"on Spark, for these events\n{explained(plan, events)}"
-
-
-def _open_instances(segmentation: Segmentation) -> int:
-    return 1 if isinstance(segmentation, Slices) else -(-segmentation.range // segmentation.slide)
+def _summary_of_several(plan: Plan) -> list[str]:
+    windows, passes = sum(len(query.names) for query in plan.queries), len(plan.passes)
+    times = dict.fromkeys(query.parsed_time.sql for query in plan.queries)
+    gain = f"{share(plan.naive_cost, plan.cost):.1f} times cheaper than window by window"
+    return [
+        f"{_several(len(plan.queries), 'query', 'queries')} over {_several(windows, 'window')} "
+        f"in {_several(passes, 'pass', 'passes')} over the events{_added(plan.nodes)}",
+        *([f"queries by different times do not share: {', '.join(times)}"] if len(times) > 1 else []),
+        f"cost {number(plan.cost)} instead of {number(plan.naive_cost)}: {gain} (search {plan.search}, {plan.status})",
+    ]
 
 
-def explain_streaming(plan: Plan) -> str:
-    """Say how a plan runs on a stream: its operators, their state, when results come out, what late events do."""
-    levels = physical.compile(plan, Target.assumed(plan.query, streaming=True)).layout.levels
-    count = len(levels)
-    chained = "one after the other" if count > 1 else "for all windows"
-    lines = ["on a stream, in append mode", f"  {count} stateful operator{'s' * (count > 1)}, {chained}"]
-    for number, level in enumerate(levels, start=1):
-        nodes = [plan.nodes[position] for position in level.nodes]
-        open_instances = sum(_open_instances(node.window) for node in nodes)
-        names = ", ".join(node.label for node in nodes)
-        lines.append(
-            f"  operator {number} keeps {names}: at least {open_instances:,} row{'s' * (open_instances > 1)} "
-            "for each key, and those of the watermark's delay"
-        )
-    first = [plan.nodes[position] for position in levels[0].nodes]
-    shortest = min(node.window.range for node in first)
-    late = (
-        f"  an event is late when the watermark has passed the end of its {readable(shortest)}: it is dropped, "
-        "for longer windows too"
-        if count > 1
-        else "  an event is late for a window whose end the watermark has passed: it is dropped there"
-    )
-    return "\n".join(
-        [
-            *lines,
-            "  a window comes out, once, when the watermark passes its end: the latest event time seen, less the delay",
-            late,
-            "  in update or complete mode one operator keeps all windows, each fed from the events",
-        ]
-    )
+def _drawn(plan: Pass, *, is_single: bool) -> list[str]:
+    """Draw a tree: with what each node reads, or with the queries that need it."""
+    lines = tree(plan)
+    if is_single:
+        return _aligned([(line.branch + line.name, line.cost, line.percent, line.note) for line in lines], "<>><")
+    readers = plan.readers
+    notes = [rate(plan), *(f"for {_listed(readers[line.node])}" for line in lines[1:])]
+    rows = [(line.branch + line.name, line.cost, note) for line, note in zip(lines, notes, strict=True)]
+    return _aligned(rows, "<><")
+
+
+def _bill(plan: Plan) -> list[str]:
+    """List what each query costs alone, and its part of what is shared."""
+    alone, paid = costs_alone(plan), plan.shares()
+    rows = [(name, number(alone[name]), number(paid[name])) for name in paid]
+    together = ("together", number(sum(alone.values())), number(plan.cost))
+    return _aligned([("query", "alone", "shared"), *rows, together], "<>>")
+
+
+def _aligned(rows: Sequence[tuple[str, ...]], sides: str) -> list[str]:
+    """Put cells under each other, each column to its side."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
+
+
+def _several(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def _hidden(nodes: Sequence[PlanNode]) -> int:
+    return sum(not node.exposed for node in nodes)
+
+
+def _added(nodes: Sequence[PlanNode]) -> str:
+    hidden = _hidden(nodes)
+    return f", {_several(hidden, 'hidden node')} added" if hidden else ""

@@ -7,10 +7,10 @@ from math import ceil, inf
 
 from factor_windows.algebra.pane_row import STEPS, Packing, PaneRow
 from factor_windows.algebra.window import readable
-from factor_windows.cost.model import SparkCost
+from factor_windows.cost.spark import SparkCost
 from factor_windows.physical.assigner import RAW
 from factor_windows.physical.layout import Distribution, Layout, layouts
-from factor_windows.plan import Plan
+from factor_windows.tree import Pass
 
 CHUNK_RANGES = 64
 """How many times the longest range a chunk of time is long: 1/64 of the rows are then sent to two chunks."""
@@ -38,7 +38,7 @@ SPARSE = 0.5
 
 
 def choose_layout(
-    plan: Plan, *, partitions: int = PARTITIONS, streaming: bool = False, packing: Packing | None = None
+    plan: Pass, *, partitions: int = PARTITIONS, streaming: bool = False, packing: Packing | None = None
 ) -> Layout:
     """Choose the depth, lay out the levels, and choose how rows are shuffled, in pane rows if these are allowed."""
     cost = spark_cost(plan)
@@ -61,7 +61,7 @@ def choose_layout(
     return replace(least[depth], notes=(_depth_note(depth, works), *least[depth].notes))
 
 
-def spark_cost(plan: Plan) -> SparkCost:
+def spark_cost(plan: Pass) -> SparkCost:
     """Return the prices that a plan was made with, or, for one by the paper's costs, Spark's for the same stream."""
     cost = plan.cost_model
     if isinstance(cost, SparkCost):
@@ -69,7 +69,7 @@ def spark_cost(plan: Plan) -> SparkCost:
     return SparkCost(cost.unit, float(cost.rate), keys=1.0, keyed=bool(plan.query.parsed_keys))
 
 
-def count_work(layout: Layout, plan: Plan, cost: SparkCost) -> dict[str, float]:
+def count_work(layout: Layout, plan: Pass, cost: SparkCost) -> dict[str, float]:
     """Count, per unit of time, what prices are for."""
     levels, row = layout.levels, layout.pane_row
     rows = [cost.rows_of(node.node) for node in plan.nodes]
@@ -101,7 +101,7 @@ def count_work(layout: Layout, plan: Plan, cost: SparkCost) -> dict[str, float]:
     }
 
 
-def _first_rows(layout: Layout, plan: Plan, cost: SparkCost) -> float:
+def _first_rows(layout: Layout, plan: Pass, cost: SparkCost) -> float:
     """Count the rows that the first level emits per unit of time: those of its nodes, or pane rows."""
     nodes = [plan.nodes[place].node for place in layout.levels[0].nodes]
     if layout.pane_row is None:
@@ -113,7 +113,7 @@ def _moves_panes(layout: Layout) -> bool:
     return layout.distribution in (Distribution.BY_KEY, Distribution.BY_KEY_AND_CHUNK)
 
 
-def _distribute(layout: Layout, plan: Plan, partitions: int, cost: SparkCost) -> Layout:
+def _distribute(layout: Layout, plan: Pass, partitions: int, cost: SparkCost) -> Layout:
     """Choose how rows come to where they are needed."""
     finer = max(partitions, min(FINER * partitions, MANY_PARTITIONS))
     own = finer if finer <= MANY_PARTITIONS else None
@@ -155,7 +155,7 @@ def _depth_note(depth: int, works: dict[int, float]) -> str:
     return f"{depth} level{'s' * (depth > 1)}" + (f": {' and '.join(others)} the work" if others else "")
 
 
-def _pane_row_note(row: PaneRow, plan: Plan) -> str:
+def _pane_row_note(row: PaneRow, plan: Pass) -> str:
     premerged = [plan.nodes[place].name for place in row.premerged]
     merged = f", where {', '.join(premerged)} {'are' if len(premerged) > 1 else 'is'} merged" if premerged else ""
     return f"{row.slots} panes of {readable(row.pane.range)} are packed into a row{merged}"

@@ -28,10 +28,10 @@ from factor_windows.physical.steps import (
 )
 from factor_windows.physical.target import Target
 from factor_windows.physical.terms import Call, Column, Number, Sql, Term, after_edge, look_up, of_node, only_if
-from factor_windows.plan import Plan
+from factor_windows.tree import Pass
 
 
-def compile(plan: Plan, target: Target, layout: Layout | None = None) -> PhysicalPlan:
+def compile(plan: Pass, target: Target, layout: Layout | None = None) -> PhysicalPlan:
     """Decide how a plan runs on a target, unless the layout is given, and write it down as steps."""
     if not target.values.shared:
         plan = plan.naive()
@@ -47,7 +47,7 @@ def compile(plan: Plan, target: Target, layout: Layout | None = None) -> Physica
 
 
 class _Compiler:
-    def __init__(self, plan: Plan, target: Target, layout: Layout) -> None:
+    def __init__(self, plan: Pass, target: Target, layout: Layout) -> None:
         self.plan, self.target, self.layout = plan, target, layout
         self.names, self.values = target.names, target.values
         self.event_keys = tuple(f"{key}_" for key in self.names.keys) if plan.has_several_keys else self.names.keys
@@ -177,7 +177,7 @@ class _Compiler:
     def _needs(self) -> list[set[str]]:
         """List for each node the states that it needs, for what it shows or for those who read it."""
         number = {node.name: place for place, node in enumerate(self.plan.nodes)}
-        asked = {each.node: each.aggregates for each in self.plan.asked}
+        asked = {each.node: each.aggregates for each in self.plan.outputs}
         needs = [
             {state for place in asked.get(node.node, ()) for state in self.values.results[place].states}
             for node in self.plan.nodes
@@ -264,7 +264,7 @@ class _Compiler:
         result = self.values.results[place]
         if not self.values.shared:
             return Column(self.names.value(place))
-        asked = {each.node for each in self.plan.asked if place in each.aggregates}
+        asked = {each.node for each in self.plan.outputs if place in each.aggregates}
         has = [int(not node.exposed or node.node in asked) for node in self.plan.nodes]
         is_asked, lower = of_node(f"has_{place}", has, "int").equals(1), Sql(result.lower)
         return lower if all(has) or not result.nullable else only_if(is_asked, lower)

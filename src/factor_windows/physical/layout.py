@@ -9,7 +9,7 @@ from itertools import combinations
 
 from factor_windows.algebra.pane_row import Packing, PaneRow, pane_rows
 from factor_windows.physical.assigner import RAW, Assigner, assign
-from factor_windows.plan import Plan
+from factor_windows.tree import Pass
 
 FLAT_ENTRIES = 256
 """Up to how many instances a row's entries are written out one by one; beyond, steps are counted at run time."""
@@ -62,14 +62,14 @@ class Layout:
     pane_row: PaneRow | None = None
     """How many panes a row of the first level holds, if it holds several."""
 
-    def unpacked(self, plan: Plan) -> tuple[int, ...]:
+    def unpacked(self, plan: Pass) -> tuple[int, ...]:
         """List the nodes that are taken out of pane rows: those that the second level reads, or that are shown."""
         if len(self.levels) == 1:
             return tuple(place for place in self.levels[0].nodes if plan.nodes[place].exposed)
         return tuple(dict.fromkeys(each.source for each in self.levels[1].assigners))
 
 
-def layouts(plan: Plan, packing: Packing | None) -> Iterator[Layout]:
+def layouts(plan: Pass, packing: Packing | None) -> Iterator[Layout]:
     """List the levels for each choice of depths, plain and with the panes of the first level in rows of several."""
     for kept in depths_to_keep(plan):
         levels = flatten(plan, kept)
@@ -79,7 +79,7 @@ def layouts(plan: Plan, packing: Packing | None) -> Iterator[Layout]:
                 yield Layout(flatten(plan, kept, frozenset(row.premerged)), pane_row=row)
 
 
-def depths_to_keep(plan: Plan) -> Iterator[frozenset[int]]:
+def depths_to_keep(plan: Pass) -> Iterator[frozenset[int]]:
     """List which depths of the tree may become levels: every choice, or for a very deep tree some from the top on."""
     deepest = max(_depths(plan).values()) - 1
     if deepest <= MOST_LEVELS:
@@ -89,7 +89,7 @@ def depths_to_keep(plan: Plan) -> Iterator[frozenset[int]]:
         yield from (frozenset(range(1, size + 1)) for size in range(MOST_LEVELS))
 
 
-def flatten(plan: Plan, kept: frozenset[int], premerged: frozenset[int] = frozenset()) -> tuple[Level, ...]:
+def flatten(plan: Pass, kept: frozenset[int], premerged: frozenset[int] = frozenset()) -> tuple[Level, ...]:
     """Lay out the levels of a plan in which only nodes of some depths are read; the others' readers read above them.
 
     Nodes that are premerged in the pane rows of the first level are there too, and may be read, but nothing is assigned
@@ -116,7 +116,7 @@ def flatten(plan: Plan, kept: frozenset[int], premerged: frozenset[int] = frozen
     return tuple(levels)
 
 
-def _reads(plan: Plan, kept: frozenset[int], premerged: frozenset[int]) -> dict[int, int]:
+def _reads(plan: Pass, kept: frozenset[int], premerged: frozenset[int]) -> dict[int, int]:
     """Say which node each computed one reads, if only some depths, and what is premerged, can be read."""
     depths = _depths(plan)
     number = {node.name: place for place, node in enumerate(plan.nodes)}
@@ -138,7 +138,7 @@ def _reads(plan: Plan, kept: frozenset[int], premerged: frozenset[int]) -> dict[
     return reads
 
 
-def _depths(plan: Plan) -> dict[str | None, int]:
+def _depths(plan: Pass) -> dict[str | None, int]:
     """Count for each node how many steps it is away from the raw events."""
     depths: dict[str | None, int] = {None: 0}
     for node in plan.nodes:
@@ -146,6 +146,6 @@ def _depths(plan: Plan) -> dict[str | None, int]:
     return depths
 
 
-def _assigner(plan: Plan, source: int, target: int) -> Assigner:
+def _assigner(plan: Pass, source: int, target: int) -> Assigner:
     parent = None if source == RAW else plan.nodes[source].window
     return assign(source, target, parent, plan.nodes[target].window, plan.query.kind)

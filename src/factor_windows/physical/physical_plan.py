@@ -11,14 +11,14 @@ from factor_windows.physical.layout import Layout
 from factor_windows.physical.steps import Chunk, Explode, Filter, Group, Project, Repartition, Scan, Show, Step, Unpack
 from factor_windows.physical.target import Target
 from factor_windows.physical.terms import Column, Lookup, OfNode, Term, parts_of
-from factor_windows.plan import Plan
+from factor_windows.tree import Pass
 
 
 @dataclass(frozen=True, slots=True)
 class PhysicalPlan:
     """The steps that compute a plan on a target. It is checked when it is made; engines write it down as it is."""
 
-    plan: Plan
+    plan: Pass
     """The plan that is computed: the one that was asked for, or, if states cannot be shared, the naive one."""
     target: Target
     layout: Layout

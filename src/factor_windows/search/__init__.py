@@ -4,56 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf
-from typing import overload
 
 from factor_windows.algebra.window import Duration
 from factor_windows.cost.model import Rate
 from factor_windows.cost.prices import Prices
+from factor_windows.cost.statistics import Statistics
 from factor_windows.errors import OptionError
-from factor_windows.plan import Output, Plan
+from factor_windows.plan import Plan
 from factor_windows.query import Query
-from factor_windows.search.passes import plan_together
-from factor_windows.search.plan_workload import COST_MODELS, SEARCHES, Options, Statistics, plan_workload
-from factor_windows.shared import SharedPlan
+from factor_windows.request import COST_MODELS, SEARCHES, Costs, Options, Request, Search
+from factor_windows.search.plan_request import plan_request
 
-__all__ = ["COST_MODELS", "SEARCHES", "Statistics", "optimize"]
+__all__ = ["COST_MODELS", "SEARCHES", "optimize", "plan_request"]
 
 
-@overload
-def optimize(
-    query: Query,
-    *,
-    search: str = ...,
-    cost: str = ...,
-    rate: Rate | None = ...,
-    unit: Duration | None = ...,
-    keys: int | None = ...,
-    statistics: Statistics | None = ...,
-    slices: bool = ...,
-    time_limit: float = ...,
-    prices: Prices | None = ...,
-    selectivity: Mapping[str, float] | None = ...,
-) -> Plan: ...
-@overload
-def optimize(
-    query: Sequence[Query],
-    *,
-    search: str = ...,
-    cost: str = ...,
-    rate: Rate | None = ...,
-    unit: Duration | None = ...,
-    keys: int | None = ...,
-    statistics: Statistics | None = ...,
-    slices: bool = ...,
-    time_limit: float = ...,
-    prices: Prices | None = ...,
-    selectivity: Mapping[str, float] | None = ...,
-) -> SharedPlan: ...
 def optimize(
     query: Query | Sequence[Query],
     *,
-    search: str = "best",
-    cost: str = "spark",
+    search: Search = "best",
+    cost: Costs = "spark",
     rate: Rate | None = None,
     unit: Duration | None = None,
     keys: int | None = None,
@@ -62,7 +31,7 @@ def optimize(
     time_limit: float = 1.0,
     prices: Prices | None = None,
     selectivity: Mapping[str, float] | None = None,
-) -> Plan | SharedPlan:
+) -> Plan:
     """Find a cheap plan for a query, or one for several queries over the same stream.
 
     `rate` is the number of events per `unit` of time, over all `keys` together. `statistics`, from `analyze`, stand for
@@ -85,12 +54,13 @@ def optimize(
         rate, unit, keys, events = statistics.rate, "1 second", statistics.keys, statistics.events
     options = Options(search, cost, rate, unit, keys, slices, time_limit, prices, events)
     if isinstance(query, Query):
-        return plan_workload(query, Output.of_query(query), options)
+        return plan_request(Request((query,), options, is_single=True))
     if not isinstance(query, Sequence) or not query or not all(isinstance(each, Query) for each in query):
         raise OptionError(
             f"{query!r} is not a Query; make one with Query(time=..., windows=..., aggregates=...), "
             "or give a list of them"
         )
     known = dict(statistics.selectivity) if statistics is not None else {}
-    counted = dict(statistics.combinations) if statistics is not None else {}
-    return plan_together(query, options, selectivity=known | dict(selectivity or {}), combinations=counted)
+    combinations = dict(statistics.combinations) if statistics is not None else {}
+    shares = known | dict(selectivity or {})
+    return plan_request(Request(tuple(query), options, selectivity=shares, combinations=combinations))

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from factor_windows.algebra.window import Window
-from factor_windows.cost.model import Cost, CostModel, PaperCost
+from factor_windows.cost.model import Cost, CostModel
+from factor_windows.cost.paper import PaperCost
 
 
 @dataclass(frozen=True, slots=True)

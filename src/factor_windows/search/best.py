@@ -11,11 +11,11 @@ from factor_windows.algebra.slices import Segmentation, Slices, display_key, sli
 from factor_windows.algebra.window import Window
 from factor_windows.cost.model import Cost, CostModel
 from factor_windows.functions.table import Kind
-from factor_windows.plan import Tree
 from factor_windows.search.cheapest_parents import cheapest_parent
 from factor_windows.search.exact import cheapest_tree, load_solver
 from factor_windows.search.factor import best_factors, cheapest_with, total
 from factor_windows.search.panes import common_panes, ladders, slicings
+from factor_windows.tree import Tree
 
 MOST_WINDOWS = 40
 """Up to how many windows the search is exact."""
@@ -108,7 +108,7 @@ class _Search:
         """Price every edge from and to some more nodes; one that is dearer than the raw events is none."""
         new = [node for node in dict.fromkeys(nodes) if node not in self.options and self._is_no_root(node)]
         self.options |= {node: {None: self.cost.price(node, None)} for node in new}
-        order = {node: node.before for node in self.options}
+        order = {node: node.topological_key for node in self.options}
         added, required = set(new), set(self.required)
         hidden = [node for node in self.options if node not in required]
         for child, parents in self.options.items():
@@ -127,21 +127,21 @@ class _Search:
         return node in self.graph.parents or not isinstance(node.window, Window) or node.window.range > self.cost.grain
 
     def _solved(self) -> Found:
-        """Solve exactly if that is possible in the time that is left, and by tearing down otherwise."""
-        torn_down = self._pruned(self._tree(self.options))
+        """Solve exactly if that is possible in the time that is left, and by reverse greedy otherwise."""
+        pruned = self._pruned(self._tree(self.options))
         if self.large or sum(map(len, self.options.values())) > MOST_EDGES:
-            return Found(torn_down, "heuristic" if monotonic() < self.deadline else "time_limit", self._least())
+            return Found(pruned, "heuristic" if monotonic() < self.deadline else "time_limit", self._least())
         solution = cheapest_tree(self.options, self.required, seconds=max(LEAST_SECONDS, self.deadline - monotonic()))
         if solution is None:
-            return Found(torn_down, "time_limit", self._least())
+            return Found(pruned, "time_limit", self._least())
         tree = self._pruned(self._tree(solution.built))
         if solution.optimal:
             return Found(tree, "optimal", total(tree, self.cost))
-        cheaper = min((tree, torn_down), key=lambda tree: total(tree, self.cost))
+        cheaper = min((tree, pruned), key=lambda tree: total(tree, self.cost))
         return Found(cheaper, "time_limit", max(solution.bound, self._least()))
 
     def _pruned(self, tree: Tree) -> Tree:
-        """Take away hidden nodes that are not worth their price, the dearest first, as long as there are any."""
+        """Take away hidden nodes that are not worth their price, the dearest first: reverse greedy."""
         kept = dict(tree)
         waiting = sorted(kept.keys() - set(self.required), key=lambda n: (-self._price(kept, n), display_key(n.window)))
         settled = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from factor_windows.algebra.graph import CoverageGraph, Node, window_of
 from factor_windows.cost.model import CostModel
-from factor_windows.plan import Tree
+from factor_windows.tree import Tree
 
 
 def cheapest_parents(graph: CoverageGraph, cost: CostModel) -> Tree:

@@ -18,7 +18,7 @@ def covering_candidates(place: Place, taken: Collection[Window]) -> Iterator[Win
     of the range (a parabola that opens upwards), so its greatest value is at one of the two ends.
 
     >>> from fractions import Fraction
-    >>> from factor_windows.cost.model import PaperCost
+    >>> from factor_windows.cost.paper import PaperCost
     >>> below = (Window(range=20, slide=10), Window(range=60, slide=20))
     >>> place = Place(None, below, PaperCost(unit=5, rate=Fraction(1), period=60))
     >>> [candidate.label for candidate in covering_candidates(place, taken=below)]

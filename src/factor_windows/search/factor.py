@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator
 from factor_windows.algebra.graph import CoverageGraph, Node, window_of
 from factor_windows.cost.model import Cost, CostModel
 from factor_windows.functions.table import Kind
-from factor_windows.plan import Tree
 from factor_windows.search.benefit import Place
 from factor_windows.search.cheapest_parents import cheapest_parent, cheapest_parents
 from factor_windows.search.covering_factor import best_covering_factor
 from factor_windows.search.partitioning_factor import best_partitioning_factor
+from factor_windows.tree import Tree
 
 
 def with_factor_windows(graph: CoverageGraph, cost: CostModel) -> Tree:

@@ -17,7 +17,7 @@ def partitioning_candidates(place: Place) -> Iterator[Window]:
     divide their slides and, with offsets, the distances between their offsets.
 
     >>> from fractions import Fraction
-    >>> from factor_windows.cost.model import PaperCost
+    >>> from factor_windows.cost.paper import PaperCost
     >>> below = (Window(range=20, slide=20), Window(range=30, slide=30))
     >>> place = Place(None, below, PaperCost(unit=1, rate=Fraction(1), period=120))
     >>> [candidate.range for candidate in partitioning_candidates(place)]

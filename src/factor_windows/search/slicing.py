@@ -9,8 +9,8 @@ from factor_windows.algebra.graph import CoverageGraph, Node, window_of
 from factor_windows.algebra.slices import slices_of
 from factor_windows.cost.model import CostModel
 from factor_windows.functions.table import Kind
-from factor_windows.plan import Tree
 from factor_windows.search.none import read_raw
+from factor_windows.tree import Tree
 
 
 def flat_slices(graph: CoverageGraph, cost: CostModel) -> Tree:

@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from datetime import timedelta
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from factor_windows.algebra.graph import keys_of
 from factor_windows.algebra.window import tumbling
+from factor_windows.cost.statistics import Statistics
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.functions.guards import in_order, only_where
 from factor_windows.query import Query
 from factor_windows.spark.messages import check_events
 from factor_windows.spark.types import microseconds, types_of
-from factor_windows.workload import named
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """What a stream looks like; `rate` is in events per second, over all keys together."""
-
-    events: int
-    keys: int
-    span: timedelta
-    sampled: float
-    """The share of the events that was looked at."""
-    combinations: Mapping[frozenset[str], int] = field(default_factory=dict)
-    """How many combinations there are of each set of keys that one of several queries groups by."""
-    selectivity: Mapping[str, float] = field(default_factory=dict)
-    """What share of the events each of several queries is about."""
-
-    @property
-    def rate(self) -> float:
-        """Return the events per second."""
-        return self.events / max(self.span.total_seconds(), 1e-6)
-
-    @property
-    def events_per_key(self) -> float:
-        """Return the mean number of events that a key has."""
-        return self.events / max(self.keys, 1)
+from factor_windows.workload import name_queries
 
 
 def analyze(
@@ -51,10 +29,9 @@ def analyze(
     sample: float = 0.01,
     queries: Sequence[Query] = (),
 ) -> Statistics:
-    """Count events and keys and measure the span of time, from a sample of the events.
+    """Measure rate, keys and span of a DataFrame of events from a sample, for `optimize(query, statistics=...)`.
 
-    For several `queries` it also counts the combinations of each one's keys, and the share of the events that its
-    condition keeps, in the same pass.
+    For several `queries` it also measures how many combinations of keys each has, and what its condition keeps.
 
     A sample holds fewer keys than the whole. How many there are is estimated from how many of the keys seen were seen
     once only (Chao 1984).
@@ -64,7 +41,48 @@ def analyze(
     if not time and not queries:
         raise OptionError("analyze needs the time column, or the queries that the events are for")
     check_events(events)
-    queries = named(queries)
+    queries = name_queries(queries)
+    found = _count_by_key(events, sample, time, keys, queries)
+    key_sets = {keys_of(query) for query in queries}
+    with _persisted(found.rows) if key_sets else nullcontext():
+        totals = [F.sum("n"), F.min("low"), F.max("high"), *(F.sum(flag) for flag in found.flags.values())]
+        total, low, high, *rest = found.rows.agg(*totals, *_seen_counts()).first() or (0, 0, 0)
+        if not total:
+            raise QueryError(
+                f"no event with a time was found in {time or queries[0].time!r}; "
+                "give a larger sample, or rate= and keys= by hand"
+            )
+        kept, seen = rest[: len(found.flags)], rest[len(found.flags) :]
+        count = round(total / sample)
+        combinations = {}
+        for some in key_sets:
+            by_some = found.rows.groupBy(*(found.keys[key] for key in sorted(some))).agg(F.sum("n").alias("n"))
+            counted = by_some.agg(*_seen_counts()).first() or (1, 0, 0)
+            combinations[some] = min(count, _estimated(*counted, is_whole=sample == 1 or not some))
+    return Statistics(
+        events=count,
+        keys=min(count, _estimated(*seen, is_whole=sample == 1 or not found.keys)),
+        span=timedelta(microseconds=high - low),
+        sampled=sample,
+        combinations=combinations,
+        selectivity={name: (passed or 0) / total for name, passed in zip(found.flags, kept, strict=True)},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The sample by combinations of keys: `n` events from `low` to `high`, and how many each condition keeps."""
+
+    rows: DataFrame
+    keys: dict[str, str]
+    """The column of each key."""
+    flags: dict[str, str]
+    """The column of each query's condition, by the query's name."""
+
+
+def _count_by_key(
+    events: DataFrame, sample: float, time: str, keys: Sequence[str], queries: Sequence[Query]
+) -> _Counted:
     wanted = list(dict.fromkeys([*keys, *(key.sql for query in queries for key in query.parsed_keys)]))
     query = Query(time=time or queries[0].time, keys=wanted, windows=[tumbling("1 second")], aggregates=["count(*)"])
     types = types_of(query, events, "__fw_")
@@ -75,53 +93,39 @@ def analyze(
         ("", time, *keys),
         *((each.where, each.parsed_time.sql, *(k.sql for k in each.parsed_keys)) for each in queries),
     ]
-    wheres = {sql: [where for where, *parts in asked if sql in parts] for sql in (query.parsed_time.sql, *wanted)}
-    micros = microseconds(only_where(query.parsed_time.sql, wheres[query.parsed_time.sql]), types.time)
+
+    def guarded(sql: str) -> str:
+        return only_where(sql, [where for where, *parts in asked if sql in parts])
+
     columns = {key.sql: f"k{number}" for number, key in enumerate(query.parsed_keys)}
-    conditions = {each.name: f"f{number}" for number, each in enumerate(queries) if each.where}
+    flags = {each.name: f"f{number}" for number, each in enumerate(queries) if each.where}
     seen = events.select(
-        *(F.expr(only_where(key, wheres[key])).alias(name) for key, name in columns.items()),
-        F.expr(micros).alias("t"),
-        *(F.expr(in_order(each.where)).cast("int").alias(conditions[each.name]) for each in queries if each.where),
+        *(F.expr(guarded(key)).alias(name) for key, name in columns.items()),
+        F.expr(microseconds(guarded(query.parsed_time.sql), types.time)).alias("t"),
+        *(F.expr(in_order(each.where)).cast("int").alias(flags[each.name]) for each in queries if each.where),
     ).where(F.col("t").isNotNull())
     by_key = seen.groupBy(*columns.values()).agg(
         F.count("*").alias("n"),
         F.min("t").alias("low"),
         F.max("t").alias("high"),
-        *(F.sum(flag).alias(flag) for flag in conditions.values()),
+        *(F.sum(flag).alias(flag) for flag in flags.values()),
     )
-    several = {frozenset(key.sql for key in each.parsed_keys) for each in queries}
-    by_key = by_key.persist() if several else by_key
+    return _Counted(by_key, columns, flags)
+
+
+def _seen_counts() -> list[Column]:
+    """Count combinations of keys: all that were seen, those seen once, those seen twice."""
+    return [F.count("*"), F.count_if(F.col("n") == 1), F.count_if(F.col("n") == 2)]
+
+
+def _estimated(distinct: int, once: int, twice: int, *, is_whole: bool) -> int:
+    return round(distinct + (0.0 if is_whole else once * (once - 1) / (2 * (twice + 1))))
+
+
+@contextmanager
+def _persisted(rows: DataFrame) -> Iterator[None]:
+    rows.persist()
     try:
-        found = by_key.agg(
-            *(F.sum("n"), F.count("*"), F.count_if(F.col("n") == 1), F.count_if(F.col("n") == 2)),
-            *(F.min("low"), F.max("high"), *(F.sum(flag) for flag in conditions.values())),
-        ).first()
-        if found is None or not found[0]:
-            raise QueryError(
-                f"no event with a time was found in {query.time!r}; give a larger sample, or rate= and keys= by hand"
-            )
-        total, distinct, once, twice, low, high, *kept = found
-        count = round(total / sample)
-
-        def estimated(by: Collection[str], distinct: int, once: int, twice: int) -> int:
-            unseen = 0.0 if sample == 1 or not by else once * (once - 1) / (2 * (twice + 1))
-            return int(min(count, round(distinct + unseen)))
-
-        combinations = {}
-        for some in several:
-            each = by_key.groupBy(*(columns[key] for key in sorted(some))).agg(F.sum("n").alias("n"))
-            counted = each.agg(F.count("*"), F.count_if(F.col("n") == 1), F.count_if(F.col("n") == 2)).first()
-            combinations[some] = estimated(some, *(counted or (1, 0, 0)))
+        yield
     finally:
-        if several:
-            by_key.unpersist()
-    shares = zip(conditions, kept, strict=True)
-    return Statistics(
-        events=count,
-        keys=estimated(columns, distinct, once, twice),
-        span=timedelta(microseconds=high - low),
-        sampled=sample,
-        combinations=combinations,
-        selectivity={name: (passed or 0) / total for name, passed in shares},
-    )
+        rows.unpersist()

@@ -18,8 +18,10 @@ from factor_windows.cost.prices import Prices
 from factor_windows.physical.choose import choose_layout, count_work, spark_cost
 from factor_windows.plan import Plan
 from factor_windows.query import Query
+from factor_windows.request import Search
 from factor_windows.search import optimize
 from factor_windows.spark.workloads import devices
+from factor_windows.tree import Pass
 
 EVENTS = 2_000_000
 MANY = 6_000_000
@@ -67,7 +69,7 @@ class _Case:
 
     name: str
     windows: tuple[Window, ...]
-    search: str = "best"
+    search: Search = "best"
     devices: int = 20
     events: int = EVENTS
     by_device: bool = True
@@ -124,7 +126,9 @@ def measure(spark: SparkSession, *, repeats: int = REPEATS) -> Iterator[Measured
             took[name].append(seconds)
         for case, plan in plans.items():
             yield Measured(
-                case.name, counted(plan, case.events, packing=Packing.of(plan.query)), median(took[case.name][1:])
+                case.name,
+                counted(plan.passes[0], case.events, packing=Packing.of(plan.query)),
+                median(took[case.name][1:]),
             )
 
 
@@ -132,7 +136,7 @@ def _run(spark: SparkSession, folder: str, plan: Plan) -> None:
     plan.run(spark.read.parquet(folder)).write.format("noop").mode("overwrite").save()
 
 
-def counted(plan: Plan, events: int, *, packing: Packing | None) -> dict[str, float]:
+def counted(plan: Pass, events: int, *, packing: Packing | None) -> dict[str, float]:
     """Count what a plan does with so many events, by the names of the prices."""
     cost = spark_cost(plan)
     units = events / cost.rate

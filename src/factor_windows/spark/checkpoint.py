@@ -17,9 +17,10 @@ from factor_windows.errors import PlanError, QueryError
 from factor_windows.functions.expression import conjuncts, parse, sql_of
 from factor_windows.physical.assigner import Assigner
 from factor_windows.physical.layout import Level
-from factor_windows.plan import Output, Plan
 from factor_windows.query import Query
-from factor_windows.serialize import from_json, to_json
+from factor_windows.serialize import pass_from_json, pass_to_json
+from factor_windows.tree import Pass
+from factor_windows.workload import Output
 
 FOLDER = "factor-windows"
 OF_SPARK = "{metadata,offsets,commits}"
@@ -34,7 +35,7 @@ _EARLIER_NAMES = {"most": "max_lag", "reach": "max_age"}
 class Note:
     """What a checkpoint's state holds: a plan, how its levels feed each other, and its states in their order."""
 
-    plan: Plan
+    plan: Pass
     levels: tuple[Level, ...]
     states: tuple[Any, ...]
     """The lift and the combination of each state, or, where there are none, the aggregates themselves."""
@@ -46,7 +47,7 @@ class Note:
         """Write the note; `from_json` reads it."""
         levels = [[asdict(each) for each in level.assigners] for level in self.levels]
         own = {"levels": levels, "states": self.states, "mode": self.mode, "derived": self.derived}
-        return json.dumps({**own, "plan": to_json(self.plan)})
+        return json.dumps({**own, "plan": pass_to_json(self.plan)})
 
     @classmethod
     def from_json(cls, text: str) -> Note:
@@ -57,7 +58,7 @@ class Note:
         derived = found.get("derived")
         if derived is not None:
             derived = {name: _expression(text) for name, text in derived.items()}
-        return cls(from_json(found["plan"]), levels, states, found["mode"], derived)
+        return cls(pass_from_json(found["plan"]), levels, states, found["mode"], derived)
 
 
 def read_note(spark: SparkSession, place: str) -> Note | None:
@@ -85,7 +86,7 @@ def write_note(spark: SparkSession, place: str, note: Note) -> None:
     rows.write.mode("overwrite").text(f"{place}/{FOLDER}")
 
 
-def check_fits(note: Note, place: str, plan: Plan, *, mode: str, derived: Mapping[str, str]) -> None:
+def check_fits(note: Note, place: str, plan: Pass, *, mode: str, derived: Mapping[str, str]) -> None:
     """Refuse a plan that the state of a checkpoint cannot answer, and say what differs."""
     reasons = list(_differences(note, plan, mode, derived))
     if reasons:
@@ -124,7 +125,7 @@ def _is_there(spark: SparkSession, place: str, pattern: str) -> bool:
         raise
 
 
-def _differences(note: Note, plan: Plan, mode: str, derived: Mapping[str, str]) -> Iterator[str]:
+def _differences(note: Note, plan: Pass, mode: str, derived: Mapping[str, str]) -> Iterator[str]:
     """List what a plan asks for that a checkpoint's state does not hold."""
     before, now = note.plan.query, plan.query
     if note.mode != mode:
@@ -136,8 +137,8 @@ def _differences(note: Note, plan: Plan, mode: str, derived: Mapping[str, str]) 
         yield f"its condition is {before.where or 'none'}, not {now.where or 'none'}"
     if plan.search == "none" and len(note.levels) > 1:
         yield f"its plan is of search {note.plan.search!r}, not of search 'none', which feeds all windows from events"
-    kept = {each.node: _aggregates(each, before) for each in note.plan.asked}
-    for each in plan.asked:
+    kept = {each.node: _aggregates(each, before) for each in note.plan.outputs}
+    for each in plan.outputs:
         label = ", ".join(each.names)
         if each.node not in kept:
             yield f"{label} is new"

@@ -6,6 +6,7 @@ columns say by a fingerprint which queries they are for, and anybody may write s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from hashlib import sha256
 
@@ -14,8 +15,9 @@ from pyspark.sql import functions as F
 
 from factor_windows.errors import OptionError
 from factor_windows.functions.expression import quoted
+from factor_windows.plan import Plan
 from factor_windows.query import WINDOW_COLUMNS, Query
-from factor_windows.shared import SharedPlan
+from factor_windows.serialize import query_document
 from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
 
 QUERIES = "factor_windows.queries"
@@ -27,13 +29,17 @@ _planned: dict[str, tuple[Query, ...]] = {}
 
 def remember(queries: tuple[Query, ...]) -> dict[str, str]:
     """Keep the queries of a stream for `split_by_query`; return what is to be noted on their columns."""
-    fingerprint = sha256(repr(queries).encode()).hexdigest()
+    fingerprint = sha256(json.dumps([query_document(query) for query in queries]).encode()).hexdigest()
     _planned[fingerprint] = queries
     return {QUERIES: fingerprint}
 
 
-def split_by_query(batch: DataFrame, *, plan: SharedPlan | None = None) -> dict[str, DataFrame]:
-    """Tell the queries of a shared plan's rows apart, each with its own columns."""
+def split_by_query(batch: DataFrame, *, plan: Plan | None = None) -> dict[str, DataFrame]:
+    """Tell the queries of a plan's stream apart: in `foreachBatch`, each query's rows with its own columns.
+
+    The queries are known in the process that planned them. Elsewhere, as in `foreachBatch` through Spark Connect, pass
+    the `plan`.
+    """
     columns = [field.name for field in batch.schema if QUERIES in field.metadata]
     if plan is None:
         queries = _known(batch)

@@ -16,8 +16,8 @@ from pyspark.sql.types import DataType, TimestampNTZType
 
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.physical.assigner import ALWAYS
-from factor_windows.plan import Plan
 from factor_windows.spark.checkpoint import literally
+from factor_windows.tree import Pass
 
 WATERMARK = "spark.watermarkDelayMs"
 """Where Spark notes on a column that it is the event time of a stream; `withWatermark` sets it."""
@@ -35,7 +35,7 @@ _UNKNOWN = (
 )
 
 
-def check_event_time(plan: Plan, events: DataFrame) -> None:
+def check_event_time(plan: Pass, events: DataFrame) -> None:
     """Refuse a stream whose watermark is not on the query's time: its windows would never be complete."""
     time = plan.query.parsed_time.sql.replace("`", "")
     marked = [field.name for field in events.schema if WATERMARK in field.metadata]

@@ -23,7 +23,12 @@ _STRANGERS = (
 def wide(
     result: DataFrame, *, latest: bool = False, at: datetime | None = None, name: str = "{aggregate}_{window}"
 ) -> DataFrame:
-    """Turn each window of a result into columns, by one grouped aggregation."""
+    """Turn a result into a feature table: a row for each key and `window_end`, a column for each aggregate and window.
+
+    A value is null where a window has no instance that ends then. With `latest` there is one row for each key, with the
+    last instance of each window that ended by the time `at`. Instances without events have no row in a result, so a
+    window may show an older instance than another. `name` says what the columns are called.
+    """
     keys, values = _parts(result)
     _check_at(at, latest=latest)
     windows = _windows(result)

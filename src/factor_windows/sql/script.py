@@ -9,7 +9,6 @@ from typing import Any
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search import optimize
-from factor_windows.shared import SharedPlan
 from factor_windows.sql.statement import Statement
 
 
@@ -20,7 +19,7 @@ class Script:
     statements: tuple[Statement, ...]
     queries: tuple[tuple[Query, ...], ...]
     """The queries of each statement, under names that no other has."""
-    plans: tuple[Plan | SharedPlan, ...]
+    plans: tuple[Plan, ...]
     """A plan for each table that is read; each of the queries is in one of them."""
 
     @property

@@ -1,0 +1,79 @@
+"""The paper's cost model, in exact arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import ClassVar
+
+from factor_windows.algebra.coverage import fewest, multiplier
+from factor_windows.algebra.graph import Node
+from factor_windows.algebra.slices import Segmentation, Slices, mean_length, pieces_of
+from factor_windows.algebra.window import Duration
+from factor_windows.cost.model import Cost, CostModel, Rate, positive, unit_of
+from factor_windows.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class PaperCost(CostModel):
+    """The number of inputs that all instances within one period read (Paper: section III-B).
+
+    >>> from factor_windows.algebra.window import Window
+    >>> cost = PaperCost(unit=1, rate=Fraction(1), period=120)
+    >>> ten, twenty = Window(range=10, slide=10), Window(range=20, slide=20)
+    >>> cost.of(ten, None), cost.of(twenty, ten)
+    (Fraction(120, 1), 12)
+    """
+
+    name: ClassVar[str] = "paper"
+    unit: int
+    """The paper's unit of time, in microseconds."""
+    rate: Fraction
+    """Events per unit: the paper's eta."""
+    period: int
+    """The paper's R: the least common multiple of the query's ranges, in microseconds."""
+    sparse_covers: bool = False
+    """Whether an instance reads the fewest of its parent's that make it up, or, as the paper has it, all inside."""
+
+    @classmethod
+    def of_query(
+        cls,
+        query: Query,
+        *,
+        rate: Rate | None = None,
+        unit: Duration | None = None,
+        keys: int | None = None,
+        sparse_covers: bool = False,
+    ) -> PaperCost:
+        """Choose the period from the query's windows; the paper's model has no use for the number of keys."""
+        period = lcm(*(window.range for window in query.names))
+        return cls(unit_of(query, unit), positive("rate", rate) or Fraction(1), period, sparse_covers)
+
+    @property
+    def grain(self) -> int:
+        """Return the unit: the paper's virtual root is S<1, 1>."""
+        return self.unit
+
+    def recurrence_count(self, segmentation: Segmentation) -> Cost:
+        """Count the instances within one period (Paper: Equation 1); no whole number if the slide does not fit."""
+        if isinstance(segmentation, Slices):
+            pieces = pieces_of(segmentation.edges)
+            return Fraction(self.period * pieces.count, pieces.span)
+        whole, rest = divmod(self.period - segmentation.range, segmentation.slide)
+        return 1 + whole if rest == 0 else 1 + whole + Fraction(rest, segmentation.slide)
+
+    def instance_cost(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
+        """Count what one instance reads: raw events, or instances of its parent (Paper: Observation 1)."""
+        if parent is None:
+            return self.rate * mean_length(segmentation) / self.unit
+        if isinstance(segmentation, Slices) or isinstance(parent, Slices):
+            return mean_length(segmentation) / mean_length(parent)
+        return fewest(parent, segmentation) if self.sparse_covers else multiplier(parent, segmentation)
+
+    def of(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
+        return self.recurrence_count(segmentation) * self.instance_cost(segmentation, parent)
+
+    def price(self, node: Node, parent: Node | None) -> Cost:
+        """Count what all instances within one period read; the paper has no keys."""
+        return self.of(node.window, parent.window if parent else None)

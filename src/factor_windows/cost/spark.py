@@ -1,0 +1,221 @@
+"""A cost model for Spark, in updates per unit of time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import expm1, inf
+from typing import ClassVar
+
+from factor_windows.algebra.coverage import fewest, multiplier
+from factor_windows.algebra.graph import Node
+from factor_windows.algebra.pane_row import Packing, ways_to_pack
+from factor_windows.algebra.slices import Segmentation, Slices, mean_length, pieces_of
+from factor_windows.algebra.window import Duration, Window, common_step
+from factor_windows.cost.model import CostModel, Rate, positive, unit_of
+from factor_windows.cost.prices import Prices
+from factor_windows.functions.table import Kind
+from factor_windows.query import Query
+
+DENSE = 100
+"""How many events a key has in the windows' greatest common divisor of time, if nobody says; but see `DENSEST`."""
+DENSEST = 10_000
+"""The shortest time, in microseconds, in which a key is assumed to have that many."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkCost(CostModel):
+    """What Spark does per unit of time: by keys, and only for instances that hold an event.
+
+    Counted in updates: one update is one event given to one instance. What else Spark does is priced in updates.
+
+    >>> prices = Prices(scan=0, update=1, merge=1, shuffle=0, group=0)
+    >>> cost = SparkCost(unit=1_000_000, rate=100.0, keys=20.0, prices=prices)
+    >>> ten, twenty = (Window(range=seconds * 1_000_000, slide=seconds * 1_000_000) for seconds in (10, 20))
+    >>> cost.of(ten, None), round(cost.of(twenty, ten), 3)
+    (100.0, 2.0)
+    """
+
+    name: ClassVar[str] = "spark"
+    unit: int
+    rate: float
+    """Events per unit, of all keys together."""
+    keys: float
+    """How many combinations of keys there are."""
+    keyed: bool = False
+    """Whether there are keys at all: Spark's hash tables are slower for them, even if there is one combination only."""
+    assumed: bool = False
+    """Whether nobody gave the rate, so that a dense stream is assumed."""
+    sparse_covers: bool = False
+    """Whether an instance reads the fewest of its parent's that make it up, or, as the paper has it, all inside."""
+    overlap_safe: bool = True
+    """Whether it may read all inside: else, of a parent that hops, it always reads the fewest."""
+    prices: Prices = field(default_factory=Prices)
+    units: float = inf
+    """How many units of time the events span, if that is known: steps have a price whatever their size."""
+    combinations: Mapping[frozenset[str], float] = field(default_factory=dict)
+    """How many combinations there are of each set of keys, if nodes differ in them; else `keys` is for all."""
+    states: int = 0
+    """How many partial states a slot has where panes are packed into rows; 0 if they cannot be."""
+    _models: dict[frozenset[str], SparkCost] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def of_query(
+        cls,
+        query: Query,
+        *,
+        rate: Rate | None = None,
+        unit: Duration | None = None,
+        keys: int | None = None,
+        sparse_covers: bool = False,
+        prices: Prices | None = None,
+        events: float = inf,
+        combinations: Mapping[frozenset[str], float] | None = None,
+    ) -> SparkCost:
+        """Take the statistics as given, and assume a dense stream where they are not."""
+        length = unit_of(query, unit)
+        number_of_keys = float(positive("keys", keys) or 1)
+        given = positive("rate", rate)
+        dense = DENSE * number_of_keys * length / max(common_step(tuple(query.names)), DENSEST)
+        each = float(given or dense)
+        assumed = given is None
+        units = events / each
+        packing = None if combinations else Packing.of(query)
+        return cls(
+            length,
+            each,
+            number_of_keys,
+            bool(query.parsed_keys),
+            assumed,
+            sparse_covers,
+            query.kind is Kind.OVERLAP_SAFE,
+            prices or Prices(),
+            units,
+            combinations or {},
+            packing.states if packing else 0,
+        )
+
+    def by(self, keys: frozenset[str]) -> SparkCost:
+        """Return the model for nodes of these keys alone."""
+        if keys not in self.combinations:
+            return self
+        if keys not in self._models:
+            self._models[keys] = replace(self, keys=self.combinations[keys], keyed=bool(keys), combinations={})
+        return self._models[keys]
+
+    @property
+    def grain(self) -> int:
+        """Return one microsecond: raw events have no instances that a factor window would have to fit."""
+        return 1
+
+    def recurrence_count(self, segmentation: Segmentation) -> float:
+        """Count the instances that end in a unit of time, for all keys."""
+        return (
+            self.keys
+            * self.unit
+            / (segmentation.slide if isinstance(segmentation, Window) else float(mean_length(segmentation)))
+        )
+
+    def filled(self, segmentation: Segmentation) -> float:
+        """Return the chance that an instance holds an event, if events come independently of each other."""
+        per_time = self.rate / self.keys / self.unit
+        if isinstance(segmentation, Window):
+            return -expm1(-per_time * segmentation.range)
+        pieces = pieces_of(segmentation.edges)
+        return sum(-expm1(-per_time * length) * count for length, count in pieces.lengths) / pieces.count
+
+    def rows(self, segmentation: Segmentation) -> float:
+        """Count the rows that a node emits per unit of time."""
+        return self.recurrence_count(segmentation) * self.filled(segmentation)
+
+    def instance_cost(self, segmentation: Segmentation, parent: Segmentation | None) -> float:
+        """Count the rows that one instance reads."""
+        if parent is None:
+            return self.rate / self.keys * float(mean_length(segmentation)) / self.unit
+        if isinstance(segmentation, Slices) or isinstance(parent, Slices):
+            reads = float(mean_length(segmentation) / mean_length(parent))
+        else:
+            reads = multiplier(parent, segmentation)
+            if not self.overlap_safe:
+                reads = fewest(parent, segmentation)
+            elif self.sparse_covers:
+                # Rows that no instance of the longer slide wants are looked at too.
+                reads = min(reads, fewest(parent, segmentation) * segmentation.slide / parent.slide)
+        return reads * self.filled(parent)
+
+    def weight(self, parent: Segmentation | None) -> float:
+        """Return one for an event without keys; with keys, or of partial results, a read meets slower hash tables."""
+        if parent is None:
+            return 1.0 + self.prices.relative("crowded") * self.keyed
+        return self.prices.relative("merge")
+
+    def overhead(self, segmentation: Segmentation, parent: Segmentation | None) -> float:
+        """Price the scan and the move of what is made from events, or the emitting of what is made from rows."""
+        if parent is None:
+            return (
+                self.rate * self.prices.relative("scan")
+                + self._moving(segmentation)
+                + self._finding(segmentation, self.rate)
+            )
+        made = self.rows(segmentation) * self.prices.relative("group") + self._finding(segmentation, self.rows(parent))
+        return made + self._passing_by(segmentation, parent)
+
+    def _moving(self, segmentation: Segmentation) -> float:
+        """Price the move of what is made from events, row by row or in packs."""
+        shuffle, slot, group = (self.prices.relative(name) for name in ("shuffle", "slot", "group"))
+        rows = self.rows(segmentation)
+        packed = (
+            self.rows(pack.window) * shuffle + self.rate * pack.columns * slot + rows * group
+            for pack in ways_to_pack(segmentation, self.states)
+        )
+        return min([rows * shuffle, *packed])
+
+    def _finding(self, segmentation: Segmentation, read: float) -> float:
+        """Price the search for the slice that each row belongs to."""
+        return (
+            (len(segmentation.edges) - 1) * read * self.prices.relative("edge")
+            if isinstance(segmentation, Slices)
+            else 0.0
+        )
+
+    def _passing_by(self, segmentation: Segmentation, parent: Segmentation) -> float:
+        """Price the places at which a row of a hopping window is looked at, and where no instance wants it."""
+        if (
+            self.overlap_safe
+            or not isinstance(segmentation, Window)
+            or not isinstance(parent, Window)
+            or parent.is_tumbling
+        ):
+            return 0.0
+        looked = fewest(parent, segmentation) * self.rows(parent)
+        wanted = fewest(parent, segmentation) * self.recurrence_count(segmentation) * self.filled(parent)
+        return max(0.0, looked - wanted) * self.prices.relative("edge")
+
+    def of(self, segmentation: Segmentation, parent: Segmentation | None) -> float:
+        """Count the updates of an edge per unit of time, and what comes on top of them."""
+        reads = self.recurrence_count(segmentation) * self.instance_cost(segmentation, parent)
+        return reads * self.weight(parent) + self.overhead(segmentation, parent)
+
+    def rows_of(self, node: Node) -> float:
+        """Count the rows that a node emits per unit of time, for its own keys."""
+        return self.by(node.keys).rows(node.window)
+
+    def price(self, node: Node, parent: Node | None) -> float:
+        """Count the updates of an edge; one that leaves keys out reads as many rows as if it did not, and emits fewer.
+
+        >>> cost = SparkCost(1_000_000, 100.0, keys=20.0, combinations={frozenset(): 1.0})
+        >>> ten, minute = (Window(range=seconds * 1_000_000, slide=seconds * 1_000_000) for seconds in (10, 60))
+        >>> devices = Node(ten, frozenset({"device"}))
+        >>> cost.price(Node(minute), devices) < cost.price(Node(minute, devices.keys), devices)
+        True
+        """
+        own = self.by(node.keys)
+        if parent is None:
+            return own.of(node.window, None)
+        above = self.by(parent.keys)
+        saved = above.rows(node.window) - own.rows(node.window)
+        return above.of(node.window, parent.window) - saved * self.prices.relative("group")
+
+    def naive(self, node: Node) -> float:
+        """Count the updates of a node that Spark's own window() computes, which knows no packs."""
+        return replace(self, states=0).price(node, None)
