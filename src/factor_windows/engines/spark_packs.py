@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from factor_windows.algebra.packs import Pack
 from factor_windows.engines.explode_to_windows import after_edges, looked_up
 from factor_windows.engines.spark_chain import Chain
-from factor_windows.functions.expression import VerbatimSpark, sql_of
+from factor_windows.functions.expression import sql_of, tree_of
 from factor_windows.functions.table import State
 from factor_windows.sql.statement import braced
 
@@ -66,7 +66,7 @@ def _lane(state: str, slot: int) -> str:
 
 def _in_slots(lift: str, slot: str, number: int) -> list[str]:
     """Lift only the events of one slot, for each slot."""
-    tree = parse_one(lift, dialect=VerbatimSpark)
+    tree = tree_of(lift)
     call, also = tree, ""
     if isinstance(tree, exp.Filter):
         call, also = tree.this, f" AND ({braced(sql_of(tree.expression.this))})"

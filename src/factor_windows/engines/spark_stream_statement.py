@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from factor_windows.errors import QueryError
-from factor_windows.functions.expression import VerbatimSpark, sql_of
+from factor_windows.functions.expression import sql_of, tree_of
 from factor_windows.query import Query
 from factor_windows.sql.script import Script
 from factor_windows.sql.statement import is_union_of_all
@@ -50,7 +50,7 @@ def _of_query(query: Query, sql: str) -> str:
             return own
         return node
 
-    return sql_of(parse_one(sql, dialect=VerbatimSpark).transform(change))
+    return sql_of(tree_of(sql).transform(change))
 
 
 def _by_query(queries: tuple[Query, ...], texts: list[str]) -> str:

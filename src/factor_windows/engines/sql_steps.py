@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from factor_windows.algebra.slices import Progression
 from factor_windows.engines.read_columns import ReadColumns
 from factor_windows.engines.spelling import DuckdbSpelling, SparkSpelling, Spelling, read, write
 from factor_windows.engines.untyped import is_shared, untyped
 from factor_windows.functions.columns import StateColumns
-from factor_windows.functions.expression import VerbatimSpark
+from factor_windows.functions.expression import tree_of
 from factor_windows.functions.table import State
 from factor_windows.physical.levels import ALWAYS, EVERYWHERE, Feed, Level, compile_levels
 from factor_windows.plan import Plan
@@ -80,7 +80,7 @@ class Writer:
 
     def _read(self, text: str) -> exp.Expr:
         """Read Spark SQL of the user's, or of a function's states, for this engine."""
-        return self.spelling.translate(parse_one(text, dialect=VerbatimSpark))
+        return self.spelling.translate(tree_of(text))
 
     def _ours(self, text: str) -> exp.Expr:
         return read(text, self.spelling)

@@ -24,11 +24,11 @@ from pyspark.sql.types import (
     StructType,
     YearMonthIntervalType,
 )
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.columns import IDENTITY
-from factor_windows.functions.expression import VerbatimSpark, sql_of
+from factor_windows.functions.expression import sql_of
 from factor_windows.functions.state import ENDS_X, ENDS_Y, HALVES, JOINED_HALVES, added, guarded, sum_and_count
 from factor_windows.functions.table import Kind, State
 
@@ -195,7 +195,7 @@ def _percentile(aggregate: Aggregate, argument: DataType, events: DataFrame) -> 
         # It is never null, which Spark cannot know, and must: in its own arrays of quantiles there is no null.
         return f"coalesce({value}, 0.0D)"
 
-    tree = parse_one(aggregate.arguments[1], dialect=VerbatimSpark)
+    tree = aggregate.constants["share"]
     shares = [among_nans(sql_of(share)) for share in (tree.expressions if isinstance(tree, exp.Array) else [tree])]
     values = f"array({', '.join(shares)})" if isinstance(tree, exp.Array) else shares[0]
     lift = f"kll_sketch_agg_{kind}(nanvl(:x, {kind}('Infinity')), {size})"

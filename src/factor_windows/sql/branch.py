@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from factor_windows.algebra.window import Window
 from factor_windows.errors import FactorWindowsError
-from factor_windows.functions.aggregate import Aggregate, aggregate_inside
-from factor_windows.functions.expression import VerbatimSpark, name_fields, sql_of
+from factor_windows.functions.aggregate import Aggregate, aggregate_inside, is_call
+from factor_windows.functions.expression import name_fields, sql_of, tree_of
 from factor_windows.functions.table import Kind
 from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.sql.dialects import TIMESTAMP_BY
 from factor_windows.sql.grouping import for_each_set
 from factor_windows.sql.located_error import located_error
 from factor_windows.sql.names import Among, Tables, column_of, detached, field_of, parts_of, unaliased
-from factor_windows.sql.resolve import ASSUMED, is_call, leaves, shown_name, table_call
+from factor_windows.sql.resolve import ASSUMED, leaves, shown_name, table_call
 from factor_windows.sql.source import source_of
 from factor_windows.sql.window_columns import call_texts, window_column
 from factor_windows.sql.windows import UNITS, WINDOW_CALLS, call_name, grouped_windows, table_window, time_of
@@ -308,7 +308,7 @@ def key_names(keys: tuple[str, ...]) -> tuple[str, ...]:
     """Name the keys as they are shown in between: a column by its own name, unless that is taken."""
     names: list[str] = []
     for number, key in enumerate(keys):
-        tree = parse_one(key, dialect=VerbatimSpark)
+        tree = tree_of(key)
         name = tree.name if isinstance(tree, exp.Column) else ""
         taken = {*WINDOW_COLUMNS, *(other.lower() for other in names)}
         free = name and name.lower() not in taken and not name.lower().startswith(("value_", "key_"))

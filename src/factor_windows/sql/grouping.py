@@ -7,10 +7,11 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
+from factor_windows.functions.aggregate import is_call
 from factor_windows.functions.expression import name_of
 from factor_windows.sql.located_error import located_error
 from factor_windows.sql.names import Tables, unaliased
-from factor_windows.sql.resolve import SEVERAL_SETS, is_call
+from factor_windows.sql.resolve import SEVERAL_SETS
 from factor_windows.sql.windows import WINDOW_CALLS, call_name
 
 MOST_SETS = 256

@@ -11,9 +11,8 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from factor_windows.functions.aggregate import aggregate_inside
+from factor_windows.functions.aggregate import aggregate_inside, is_call
 from factor_windows.functions.expression import name_of, sql_of
-from factor_windows.functions.table import FUNCTIONS
 from factor_windows.sql.dialects import TIMESTAMP_BY
 from factor_windows.sql.located_error import located_error
 from factor_windows.sql.names import (
@@ -50,13 +49,6 @@ def resolve(select: exp.Select, tables: Tables, *, text: str = "", names: bool =
     resolver.write_out_aliases()
     select.meta[ASSUMED] = tuple(dict.fromkeys(resolver.assumed))
     return True
-
-
-def is_call(node: exp.Expr | None) -> bool:
-    """Say whether a node is an aggregate, with its FILTER and what else belongs to it."""
-    if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
-        return is_call(node.this)
-    return isinstance(node, exp.Anonymous) and node.name.lower() in FUNCTIONS
 
 
 def leaves(element: exp.Expr) -> Iterator[exp.Expr]:

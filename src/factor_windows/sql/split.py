@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from factor_windows.functions.aggregate import is_call
 from factor_windows.functions.expression import name_fields, sql_of
 from factor_windows.sql.located_error import located_error
 from factor_windows.sql.names import (
@@ -19,7 +20,7 @@ from factor_windows.sql.names import (
     unaliased,
     unqualified,
 )
-from factor_windows.sql.resolve import is_call, leaves, table_call
+from factor_windows.sql.resolve import leaves, table_call
 from factor_windows.sql.window_columns import call_texts, window_column
 from factor_windows.sql.windows import WINDOW_CALLS, call_name
 
