@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations, product
+from math import prod
 
 from sqlglot import exp
 
@@ -28,9 +29,7 @@ def for_each_set(select: exp.Select, tables: Tables) -> list[exp.Select]:
         if group.args.get(part):
             raise located_error(group, "write GROUPING SETS, ROLLUP and CUBE with all their keys, such as ROLLUP(a, b)")
     chosen = [list(_sets(element)) for element in group.expressions]
-    size = 1
-    for sets in chosen:
-        size *= len(sets)
+    size = prod(map(len, chosen))
     if size > MOST_SETS:
         raise located_error(group, f"GROUP BY has {size} sets of keys; at most {MOST_SETS} are written out")
     together = [_once((item for items in parts for item in items), tables) for parts in product(*chosen)]
@@ -94,27 +93,19 @@ class _OneSet:
         return copied
 
     def _changed(self, tree: exp.Expr) -> exp.Expr:
-        root = exp.Paren(this=tree.copy())
-
         def change(node: exp.Expr) -> exp.Expr:
             if call_name(node) in ("grouping", "grouping_id"):
                 return self._grouping(node)
-            if isinstance(node, exp.Column) and not node.table and node.name.lower() == "grouping__id":
+            if is_grouping_id(node):
                 return self._grouping(exp.Anonymous(this="grouping_id"))
-            if node is root:
-                return node
             if is_call(node) or self._has(node, self.own):
                 # Within an aggregate and within a key that is there, a key is the event's own.
-                return _Left(this=node.copy())
+                return node.copy()
             if type(node.unnest()) not in self.kinds or not self._has(node, self.absent):
                 return node
-            return exp.Null() if node.parent is root else _typed_null(node)
+            return exp.Null() if node.parent is None else _typed_null(node)
 
-        changed = root.transform(change, copy=False)
-        for left in list(changed.find_all(_Left)):
-            left.replace(left.this)
-        found: exp.Expr = changed.this.pop()
-        return found
+        return tree.transform(change)
 
     def _has(self, node: exp.Expr, forms: set[exp.Expr]) -> bool:
         return isinstance(node, exp.Condition) and self.tables.form(node) in forms
@@ -126,8 +117,9 @@ class _OneSet:
         return exp.cast(exp.Literal.number(int(bits, 2)), kind)
 
 
-class _Left(exp.Paren):
-    """A part of an expression that stays as it is."""
+def is_grouping_id(node: exp.Expr) -> bool:
+    """Say whether a node is Hive's column for grouping_id()."""
+    return isinstance(node, exp.Column) and not node.table and node.name.lower() == "grouping__id"
 
 
 def _typed_null(key: exp.Expr) -> exp.Expr:

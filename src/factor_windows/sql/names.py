@@ -63,6 +63,16 @@ class Among:
         form = self._tables.form(tree)
         return self._forms.index(form) if form in self._forms else None
 
+    def find_struct(self, column: exp.Column) -> tuple[int, exp.Column, list[exp.Identifier]] | None:
+        """Return the place of what a column is a field of, that itself, and the names of the fields on the way."""
+        parts = parts_of(column)
+        for size in range(len(parts) - 1, 0, -1):
+            struct = column_of(parts[:size])
+            place = self.find(struct)
+            if place is not None:
+                return place, struct, parts[size:]
+        return None
+
 
 UNKNOWN = Tables()
 """Nothing is known: names are compared as Spark does unless it is told otherwise."""
@@ -92,24 +102,19 @@ def unaliased(column: exp.Expr) -> exp.Expr:
     return tree
 
 
-def steps_around(select: exp.Expr) -> list[exp.Expr]:
-    """List the steps of WITH, of all that is around a SELECT and its own, that its tables may name."""
-    steps: list[exp.Expr] = []
-    around: list[exp.Expr] = [select]
-    while (above := around[-1].parent) is not None:
-        around.append(above)
-        with_ = above.args.get("with_")
-        if with_ is not None:
-            own = next((n for n, cte in enumerate(with_.expressions) if any(cte is part for part in around)), None)
-            steps = [cte.copy() for cte in with_.expressions[:own]] + steps
-    own_with = select.args.get("with_")
-    return steps + [cte.copy() for cte in (own_with.expressions if own_with else ())]
-
-
 def detached(select: exp.Select) -> exp.Select:
     """Copy a SELECT with the WITH of all that is around it, so that its tables still mean the same."""
     copied = select.copy()
-    steps = steps_around(select)
+    steps: list[exp.Expr] = []
+    inside: list[exp.Expr] = []
+    node: exp.Expr | None = select
+    while node is not None:
+        inside.append(node)
+        known = node.args["with_"].expressions if node.args.get("with_") else []
+        # Within a step of WITH, only those before it are known.
+        own = next((n for n, step in enumerate(known) if any(step is part for part in inside)), None)
+        steps = [step.copy() for step in known[:own]] + steps
+        node = node.parent
     if steps:
         copied.set("with_", exp.With(expressions=steps))
     return copied

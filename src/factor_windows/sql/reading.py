@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from factor_windows.errors import QueryError, SqlError
 from factor_windows.functions.expression import sql_of
 from factor_windows.query import Query
 from factor_windows.sql.branch import Branch, read_branches, windows_in
-from factor_windows.sql.located_error import located_error
-from factor_windows.sql.merge import merged
+from factor_windows.sql.located_error import errors_at, located_error
+from factor_windows.sql.merge import merge_branches
 from factor_windows.sql.names import Tables
 from factor_windows.sql.resolve import ASSUMED, resolve
-from factor_windows.sql.split import does_more, orders_by_shown, split
+from factor_windows.sql.split import cut_in_two, does_more, orders_by_shown
 from factor_windows.sql.statement import Statement, braced
 
 
@@ -59,7 +58,8 @@ class Reading:
             if len(groups) > 1:
                 notes.append(_apart([group[0].shares for group in groups]))
             numbers = range(len(queries), len(queries) + len(groups))
-            queries += [_checked(group, top) for group in groups]
+            with errors_at(top):
+                queries += [merge_branches(group) for group in groups]
             tree = self._replaced(tree, top, list(numbers))
         outer = self._template(tree, len(queries))
         outer = "" if outer == "SELECT * FROM {result0}" else outer
@@ -75,7 +75,7 @@ class Reading:
                 continue
             assumed |= dict.fromkeys(select.meta[ASSUMED])
             if does_more(select, self.tables, outermost=select is tree):
-                cut = split(select.copy(), self.tables)
+                cut = cut_in_two(select.copy(), self.tables)
                 tree = cut if select is tree else tree
                 select.replace(cut)
         return tree, list(assumed)
@@ -202,15 +202,6 @@ def _check_inside(top: exp.Expr) -> None:
             raise located_error(
                 inner, "ORDER BY or LIMIT inside a part of the query cannot be kept; write it at the end"
             )
-
-
-def _checked(branches: list[Branch], top: exp.Expr) -> Query:
-    try:
-        return merged(branches)
-    except SqlError:
-        raise
-    except QueryError as mistake:
-        raise located_error(top, str(mistake)) from None
 
 
 def _tops(tree: exp.Expr) -> Iterator[exp.Expr]:

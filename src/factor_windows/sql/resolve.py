@@ -51,13 +51,18 @@ def resolve(select: exp.Select, tables: Tables, *, text: str = "", names: bool =
     return True
 
 
-def leaves(element: exp.Expr) -> Iterator[exp.Expr]:
-    """List the expressions that an element of GROUP BY names, in any of its sets."""
-    if isinstance(element, (*SEVERAL_SETS, exp.Tuple)):
-        for each in element.expressions:
-            yield from leaves(each)
-    else:
-        yield element
+def grouped(select: exp.Select) -> list[exp.Expr]:
+    """List the expressions that GROUP BY names, in any of its sets."""
+
+    def leaves(element: exp.Expr) -> Iterator[exp.Expr]:
+        if isinstance(element, (*SEVERAL_SETS, exp.Tuple)):
+            for each in element.expressions:
+                yield from leaves(each)
+        else:
+            yield element
+
+    group = select.args.get("group")
+    return [leaf for element in (group.expressions if group else ()) for leaf in leaves(element)]
 
 
 def table_call(select: exp.Select) -> exp.Anonymous | None:
@@ -108,10 +113,8 @@ class _Resolver:
         group = self.select.args.get("group")
         if group is None:
             return False
-        listed = [leaf for element in group.expressions for leaf in leaves(element)]
-        if group.args.get("all") is True:
-            listed = self.select.expressions
         shown = self.select.expressions
+        listed = shown if group.args.get("all") is True else grouped(self.select)
         named = [_ordinal(leaf, shown) or self._of_alias(leaf) or leaf for leaf in listed]
         return any(_window_of(unaliased(item)) for item in named)
 
@@ -156,7 +159,7 @@ class _Resolver:
             items = [item for item in items if not isinstance(item, _CONSTANTS)]
             group.set("all", None)
             group.set("expressions", [item.copy() for item in items])
-        for leaf in [leaf for element in group.expressions for leaf in leaves(element)]:
+        for leaf in grouped(self.select):
             meant = _ordinal(leaf, shown) or self._of_alias(leaf, noted=True) or leaf
             meant = _window_of(meant) or meant
             if meant is not leaf:
@@ -210,14 +213,11 @@ class _Resolver:
                 condition.set("this", self._substituted(condition.this, aliases))
 
     def _substituted(self, tree: exp.Expr, aliases: list[tuple[str, exp.Expr]], *, lateral: bool = False) -> exp.Expr:
-        group = self.select.args.get("group")
-        keys = Among(
-            self.tables, [leaf for element in (group.expressions if group else ()) for leaf in leaves(element)]
-        )
+        keys = Among(self.tables, grouped(self.select))
 
         def change(node: exp.Expr) -> exp.Expr:
             if is_call(node) or isinstance(node, exp.Query) or keys.find(node) is not None:
-                return _Kept(this=node.copy())
+                return node.copy()
             if not isinstance(node, exp.Column) or not parts_of(node):
                 return node
             first, *fields = parts_of(node)
@@ -231,27 +231,15 @@ class _Resolver:
                 if self.columns is None:
                     self.assumed.append(first.name)
             simple = isinstance(meant, exp.Column | exp.Anonymous | exp.Literal)
-            return _Kept(this=field_of(meant.copy() if simple else exp.paren(meant.copy()), fields))
+            return field_of(meant.copy() if simple else exp.paren(meant.copy()), fields)
 
-        return _released(tree.transform(change))
+        return tree.transform(change)
 
     def _is_table(self, name: str) -> bool:
         from_ = self.select.args.get("from_")
         tables = [from_.this] if from_ else []
         tables += [join.this for join in self.select.args.get("joins") or ()]
         return any(table.alias_or_name.lower() == name.lower() for table in tables)
-
-
-class _Kept(exp.Paren):
-    """A part of an expression in which no name is looked up any more."""
-
-
-def _released(tree: exp.Expr) -> exp.Expr:
-    root = exp.Paren(this=tree)
-    for kept in list(root.find_all(_Kept)):
-        kept.replace(kept.this)
-    found: exp.Expr = root.this.pop()
-    return found
 
 
 def _is_sparks_own(select: exp.Select) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 
+from sqlglot import exp
+
+from factor_windows.functions.expression import sql_of
 from factor_windows.query import Query
 
 
@@ -35,6 +38,20 @@ def is_union_of_all(statement: Statement) -> bool:
     """Say whether a statement does nothing with its queries' results but to put them together."""
     united = " UNION ALL ".join(f"SELECT * FROM {{result{n}}}" for n in range(len(statement.queries)))
     return statement.outer == united
+
+
+def choose_by(column: str, names: Sequence[Sequence[str]], texts: Sequence[str]) -> str:
+    """Write an expression that is another one for each group of names in a column; just the one if all are the same.
+
+    >>> choose_by("id", [["a", "b"], ["c"]], ["x", "y"]), choose_by("id", [["a"], ["b"]], ["x", "x"])
+    ("CASE id WHEN 'a' THEN x WHEN 'b' THEN x ELSE y END", 'x')
+    """
+    if len(set(texts)) == 1:
+        return texts[0]
+    *cases, last = zip(texts, names, strict=True)
+    # The last one without a condition: an expression that is never null would be nullable with one.
+    when = [f"WHEN {sql_of(exp.Literal.string(name))} THEN {text}" for text, own in cases for name in own]
+    return f"CASE {column} {' '.join(when)} ELSE {last[0]} END"
 
 
 def braced(text: str) -> str:

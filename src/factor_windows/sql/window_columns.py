@@ -6,69 +6,37 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from factor_windows.functions.expression import sql_of
+from factor_windows.functions.expression import sql_of, tree_of
 from factor_windows.query import WINDOW_COLUMNS
 
-WINDOW_ID, WINDOW_START, WINDOW_END = WINDOW_COLUMNS
-_FLINK_ENDS = {"start": WINDOW_START, "end": WINDOW_END}
+_WHOLE = "named_struct('start', window_start, 'end', window_end)"
+_MILLISECOND_BEFORE = "window_end - INTERVAL '1' MILLISECOND"
+_AZURE = dict.fromkeys(("system.window().id", "system.windowid()"), "window_id")
+_AZURE |= dict.fromkeys(("system.timestamp()", "system.timestamp"), "window_end")
+_FLINK_TABLE = {"window_start": "window_start", "window_end": "window_end", "window_time": _MILLISECOND_BEFORE}
+_FLINK_GROUP = {"start": "window_start", "end": "window_end"}
+_FLINK_GROUP |= dict.fromkeys(("rowtime", "proctime"), _MILLISECOND_BEFORE)
 
 
-def call_texts(call: exp.Anonymous) -> dict[str, str]:
-    """Return a window call as it is mentioned elsewhere, with the name of the function."""
-    return {_plain(call): call.name.lower()}
+def window_mentions(call: exp.Anonymous | None) -> dict[str, str]:
+    """Map the ways to mention the window of GROUP BY to what they stand for; none is given for Flink's, a table."""
+    if call is None:
+        return _AZURE | _FLINK_TABLE
+    text, name = _plain(call), call.name.lower()
+    if name in ("tumble", "hop"):
+        return _AZURE | {f"{name}_{end}{text.removeprefix(name)}": column for end, column in _FLINK_GROUP.items()}
+    found = _AZURE | ({column: column for column in WINDOW_COLUMNS} if name == "windows" else {})
+    for prefix in ("window", text):
+        found |= {prefix: _WHOLE, f"{prefix}.start": "window_start", f"{prefix}.end": "window_end"}
+        found[f"window_time({prefix})"] = "window_end - INTERVAL '1' MICROSECOND"
+    return found
 
 
-def window_column(node: exp.Expr, calls: Mapping[str, str]) -> exp.Expr | None:
-    """Return the result's column that a mention of the window stands for, if it is one.
-
-    `calls` are the window calls of GROUP BY; there are none for Flink's, which are tables.
-    """
-    if not isinstance(node, exp.Column | exp.Dot | exp.Anonymous):
-        return None
-    text = _plain(node)
-    start, end = exp.column(WINDOW_START), exp.column(WINDOW_END)
-    if text in ("system.window().id", "system.windowid()"):
-        return exp.column(WINDOW_ID)
-    if text in ("system.timestamp()", "system.timestamp"):
-        return end
-    if not calls or "windows" in calls.values():
-        if text == WINDOW_ID and not calls:
-            return None
-        if text in WINDOW_COLUMNS:
-            return exp.column(text)
-    if not calls:
-        return exp.Sub(this=end, expression=_interval("MILLISECOND")) if text == "window_time" else None
-    for call, name in calls.items():
-        if name in ("tumble", "hop"):
-            return _of_flink_group(text, call, name)
-    for prefix in ("window", *calls):
-        if text == prefix and (isinstance(node, exp.Column) or text in calls):
-            return exp.Anonymous(this="named_struct", expressions=[_text("start"), start, _text("end"), end])
-        if text in (f"{prefix}.start", f"{prefix}.end"):
-            return start if text.endswith("start") else end
-        if text == f"window_time({prefix})":
-            return exp.Sub(this=end, expression=_interval("MICROSECOND"))
-    return None
-
-
-def _of_flink_group(text: str, call: str, name: str) -> exp.Expr | None:
-    """Read TUMBLE_START(...) and its like, beside GROUP BY TUMBLE(...)."""
-    arguments = call.removeprefix(name)
-    for word, column in _FLINK_ENDS.items():
-        if text == f"{name}_{word}{arguments}":
-            return exp.column(column)
-    if text in (f"{name}_rowtime{arguments}", f"{name}_proctime{arguments}"):
-        return exp.Sub(this=exp.column(WINDOW_END), expression=_interval("MILLISECOND"))
-    return None
+def window_column(node: exp.Expr, mentions: Mapping[str, str]) -> exp.Expr | None:
+    """Return what a mention of the window stands for, if it is one, over the result's columns."""
+    found = mentions.get(_plain(node)) if isinstance(node, exp.Column | exp.Dot | exp.Anonymous) else None
+    return None if found is None else tree_of(found)
 
 
 def _plain(node: exp.Expr) -> str:
     return sql_of(node).lower().replace("`", "")
-
-
-def _text(value: str) -> exp.Literal:
-    return exp.Literal.string(value)
-
-
-def _interval(unit: str) -> exp.Interval:
-    return exp.Interval(this=exp.Literal.string("1"), unit=exp.var(unit))
