@@ -8,7 +8,7 @@ BUGS = (
     ("truncation for floor", "engines/explode_to_windows.py", 'terms = [f"pmod({begin}', 'terms = [f"mod({begin}', "test_spark_batch.py::test_a_generated_query_gives_what_naive_spark_gives"),
     ("truncation for floor, one progression", "engines/explode_to_windows.py", 'f"pmod({begin}, {constant([step', 'f"mod({begin}, {constant([step', "test_spark_batch.py::test_a_generated_query_gives_what_naive_spark_gives"),
     ("slide for range", "physical/levels.py", "always = child.range % child.slide == 0", "always = True", "test_levels.py::test_whichever_depths_are_kept_the_rows_are_the_same"),
-    ("a dropped FILTER", "functions/aggregate.py", "conditions = [_expression(self.filter)] if self.filter else []", "conditions = []", "test_search.py::test_every_plan_gives_what_its_query_means"),
+    ("a dropped FILTER", "functions/aggregate.py", "conditions = [tree_of(self.filter)] if self.filter else []", "conditions = []", "test_search.py::test_every_plan_gives_what_its_query_means"),
     ("an off-by-one at a chunk's halo", "engines/spark_batch.py", 'f"{after} < {self.longest}"', 'f"{after} < {self.longest} - {length} / 2"', "test_fuzz.py::test_windows_that_reach_over_the_edge_of_a_chunk_are_whole_and_come_once"),
     ("instances of two chunks shown twice", "engines/spark_batch.py", 'inside += f" AND {start} < {self.chunk} + {self.physical.chunk}"', 'inside += ""', "test_fuzz.py::test_windows_that_reach_over_the_edge_of_a_chunk_are_whole_and_come_once"),
     ("means of parts not weighted", "functions/state.py", 'return f"avg(:{mean}) + regr_sxy(:n, :{mean}) / sum(:n)"', 'return f"avg(:{mean})"', "test_fuzz.py::test_moments_of_parts_are_merged_again_and_again"),
