@@ -78,7 +78,7 @@ class Query:
         keep("asked", tuple(tuple(places) for places in self.asked))
         keep("window_names", tuple(window.name for window in self.windows))
         keep("parsed_time", _scalar("time", self.time))
-        keep("parsed_keys", _told_apart([_scalar("key", key) for key in self.keys]))
+        keep("parsed_keys", _name_apart([_scalar("key", key) for key in self.keys]))
         found = Formulas.read(self.aggregates, {key.sql: key.name for key in self.parsed_keys})
         keep("parsed_aggregates", found.calls)
         keep("formulas", found.shown)
@@ -126,9 +126,7 @@ class Query:
             seen: set[str] = set()
             for column in columns:
                 if column.lower() in seen:
-                    raise QueryError(
-                        f"the result would have two columns named {column!r}; give one of them another name with AS"
-                    )
+                    raise _same_name(column)
                 seen.add(column.lower())
 
     @property
@@ -183,15 +181,18 @@ class Query:
         return {window: tuple(names) for window, names in merged.items()}
 
 
-def _told_apart(keys: Iterable[Expression]) -> tuple[Expression, ...]:
+def _same_name(column: str) -> QueryError:
+    return QueryError(f"the result would have two columns named {column!r}; give one of them another name with AS")
+
+
+def _name_apart(keys: Iterable[Expression]) -> tuple[Expression, ...]:
     """Give a cast of a key another name than the key: Spark names both alike, and shows them so."""
     found: dict[str, Expression] = {}
     for key in keys:
-        tree, _ = parse(key.sql, what="key", error=QueryError)
-        taken = key.name.lower() in found and key.name == name_of(tree)
-        name = full_name_of(tree) if taken else key.name
+        is_taken = key.name.lower() in found and key.name == name_of(key.tree)
+        name = full_name_of(key.tree) if is_taken else key.name
         if name.lower() in found:
-            raise QueryError(f"the result would have two columns named {name!r}; give one of them another name with AS")
+            raise _same_name(name)
         found[name.lower()] = Expression(key.sql, name)
     return tuple(found.values())
 
@@ -211,8 +212,7 @@ def _scalar(what: str, text: str, formulas: Iterable[Expression] = ()) -> Expres
 
     def change(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in meanings:
-            meaning, _ = parse(meanings[node.name.lower()].sql, what=what, error=QueryError)
-            return exp.paren(meaning)
+            return exp.paren(meanings[node.name.lower()].tree)
         return node
 
     return Expression(sql=sql_of(tree.transform(change) if meanings else tree), name=name)

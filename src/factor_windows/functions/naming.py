@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Container
 from decimal import Decimal
 
 from sqlglot import exp
 
-_SYMBOLS: dict[type[exp.Expr], str] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.Mod: "%",
-    exp.IntDiv: "div",
-    exp.And: "AND",
-    exp.Or: "OR",
-    exp.EQ: "=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.NullSafeEQ: "<=>",
-    exp.BitwiseAnd: "&",
-    exp.BitwiseOr: "|",
-    exp.BitwiseXor: "^",
+_SYMBOLS: dict[type[exp.Expr], str] = {exp.And: "AND", exp.Or: "OR", exp.EQ: "=", exp.NullSafeEQ: "<=>"}
+_SYMBOLS |= {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div"}
+_SYMBOLS |= {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
+_SYMBOLS |= {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^"}
+_FORMS: dict[type[exp.Expr], str] = {
+    exp.Array: "array({expressions})",
+    exp.Between: "between({this}, {low}, {high})",
+    exp.BitwiseNot: "~{this}",
+    exp.Bracket: "{this}[{expressions}]",
+    exp.DPipe: "concat({this}, {expression})",
+    exp.Distinct: "DISTINCT {expressions}",
+    exp.Filter: "{this} FILTER (WHERE {expression})",
+    exp.ILike: "ilike({this}, {expression})",
+    exp.If: "(IF({this}, {true}, {false}))",
+    exp.IgnoreNulls: "{this}",
+    exp.In: "({this} IN ({expressions}))",
+    exp.Like: "{this} LIKE {expression}",
+    exp.NEQ: "(NOT ({this} = {expression}))",
+    exp.NullSafeNEQ: "(NOT ({this} <=> {expression}))",
+    exp.Paren: "{this}",
+    exp.RegexpLike: "RLIKE({this}, {expression})",
+    exp.Star: "1",
+    exp.Where: "{this}",
+    **{kind: f"({{this}} {symbol} {{expression}})" for kind, symbol in _SYMBOLS.items()},
 }
+"""How expressions are written, with the names of their parts."""
 _SPELLED = {"ceil": "CEIL", "floor": "FLOOR", "log10": "LOG10", "power": "POWER", "sqrt": "SQRT"}
 """Functions whose names Spark writes in capitals."""
 _RENAMED = {"array_agg": "collect_list", "dateadd": "timestampadd"}
@@ -64,13 +72,24 @@ def name_of(tree: exp.Expr) -> str:
 
 def full_name_of(tree: exp.Expr) -> str:
     """Name a column by all that it is made by, as Spark does: functions in lower case, operations in parentheses."""
-    if type(tree) in _SYMBOLS:
-        text = f"{full_name_of(tree.this)} {_SYMBOLS[type(tree)]} {full_name_of(tree.expression)}"
-        return text if isinstance(tree.expression, exp.Interval) else f"({text})"
+    form = _FORMS.get(type(tree))
+    if form is not None:
+        text = form.format_map(defaultdict(str, {part: _spelled(value) for part, value in tree.args.items()}))
+        # A time moved by an interval has no parentheses.
+        bare = type(tree) in _SYMBOLS and isinstance(tree.expression, exp.Interval)
+        text = text.removeprefix("(").removesuffix(")") if bare else text
+        return f"(NOT {text})" if tree.args.get("negate") else text
     for kind, spell in _SPELLINGS.items():
         if isinstance(tree, kind):
-            return f"(NOT {spell(tree)})" if tree.args.get("negate") else spell(tree)
+            return spell(tree)
     return str(tree.sql(dialect="spark", normalize_functions="lower", comments=False))
+
+
+def _spelled(value: object) -> str:
+    """Write a part of an expression, which may be a list of them."""
+    if isinstance(value, list):
+        return ", ".join(map(_spelled, value))
+    return full_name_of(value) if isinstance(value, exp.Expr) else ""
 
 
 def prefix_until_free(name: str, taken: Container[str]) -> str:
@@ -82,10 +101,6 @@ def prefix_until_free(name: str, taken: Container[str]) -> str:
 
 def _dotted(tree: exp.Expr) -> str:
     return ".".join(part.name for part in tree.parts) if isinstance(tree, exp.Column) else tree.name
-
-
-def _list(trees: list[exp.Expr]) -> str:
-    return ", ".join(map(full_name_of, trees))
 
 
 def _call(tree: exp.Expr) -> str:
@@ -178,41 +193,25 @@ def _respecting(tree: exp.Expr) -> str:
     return f"{full_name_of(tree.this)}{' RESPECT NULLS' if kept else ''}"
 
 
+def _minus(tree: exp.Expr) -> str:
+    inner = full_name_of(tree.this)
+    return f"-{inner}" if isinstance(tree.this, exp.Literal) else f"(- {inner})"
+
+
 _SPELLINGS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
-    exp.Paren: lambda tree: full_name_of(tree.this),
     exp.Column: _dotted,
     exp.Dot: lambda tree: f"{full_name_of(tree.this)}.{tree.expression.name}",
     exp.Literal: _literal,
     exp.Boolean: lambda tree: "true" if tree.this else "false",
-    exp.Star: lambda _: "1",
     exp.Anonymous: _call,
-    exp.Array: lambda tree: f"array({_list(tree.expressions)})",
-    exp.Distinct: lambda tree: f"DISTINCT {_list(tree.expressions)}",
-    exp.Filter: lambda tree: f"{full_name_of(tree.this)} FILTER (WHERE {full_name_of(tree.expression.this)})",
     exp.WithinGroup: _within,
-    exp.IgnoreNulls: lambda tree: full_name_of(tree.this),
     exp.RespectNulls: _respecting,
-    exp.Neg: lambda tree: (
-        f"-{full_name_of(tree.this)}" if isinstance(tree.this, exp.Literal) else f"(- {full_name_of(tree.this)})"
-    ),
+    exp.Neg: _minus,
     exp.Not: _negated,
     exp.Is: _tested,
-    exp.NEQ: lambda tree: f"(NOT ({full_name_of(tree.this)} = {full_name_of(tree.expression)}))",
-    exp.NullSafeNEQ: lambda tree: f"(NOT ({full_name_of(tree.this)} <=> {full_name_of(tree.expression)}))",
-    exp.In: lambda tree: f"({full_name_of(tree.this)} IN ({_list(tree.expressions)}))",
-    exp.Between: lambda tree: f"between({_list([tree.this, tree.args['low'], tree.args['high']])})",
-    exp.Like: lambda tree: f"{full_name_of(tree.this)} LIKE {full_name_of(tree.expression)}",
-    exp.ILike: lambda tree: f"ilike({_list([tree.this, tree.expression])})",
-    exp.RegexpLike: lambda tree: f"RLIKE({_list([tree.this, tree.expression])})",
-    exp.DPipe: lambda tree: f"concat({_list([tree.this, tree.expression])})",
-    exp.BitwiseNot: lambda tree: f"~{full_name_of(tree.this)}",
-    exp.Bracket: lambda tree: f"{full_name_of(tree.this)}[{_list(tree.expressions)}]",
     exp.Case: _case,
-    exp.If: lambda tree: f"(IF({_list([tree.this, tree.args['true'], tree.args['false']])}))",
     exp.Cast: _cast,
     exp.Interval: _interval,
     exp.Extract: lambda tree: f"extract({tree.this.name.upper()} FROM {full_name_of(tree.expression)})",
-    exp.Substring: lambda tree: (
-        f"substring({_list([part for part in (tree.this, tree.args.get('start'), tree.args.get('length')) if part])})"
-    ),
+    exp.Substring: lambda tree: f"substring({_spelled([part for part in tree.args.values() if part])})",
 }
