@@ -14,7 +14,7 @@ from factor_windows.sql.located_error import errors_at, located_error
 from factor_windows.sql.merge import merge_branches
 from factor_windows.sql.names import Tables
 from factor_windows.sql.resolve import ASSUMED, resolve
-from factor_windows.sql.split import cut_in_two, does_more, orders_by_shown
+from factor_windows.sql.split import AT_THE_END, cut_in_two, does_more, orders_by_shown
 from factor_windows.sql.statement import Statement, braced
 
 
@@ -99,9 +99,7 @@ class Reading:
         """Put the results in the place of what computes them; order, limit and DISTINCT of the whole stay outside."""
         results = [exp.select("*").from_(exp.to_identifier(self._name(number))) for number in numbers]
         united: exp.Query = results[0] if len(results) == 1 else exp.union(*results, distinct=False)
-        modifiers: dict[str, exp.Expr] = {
-            name: top.args[name] for name in ("order", "limit", "offset") if top.args.get(name)
-        }
+        modifiers: dict[str, exp.Expr] = {name: top.args[name] for name in AT_THE_END if top.args.get(name)}
         if isinstance(top, exp.Union) and self.dialect != "azure":
             distinct = [inner for inner in top.find_all(exp.Union) if inner.args.get("distinct")]
             if distinct and top not in distinct:
@@ -109,11 +107,10 @@ class Reading:
                     distinct[0], "UNION inside UNION ALL cannot be shared; write UNION ALL, or UNION outermost"
                 )
             if distinct:
-                united = exp.select("*").distinct().from_(united.subquery("united"))
+                united = _wrapped(united).distinct()
         if modifiers:
             self._check_modifiers(tree, top, modifiers)
-            if len(results) > 1:
-                united = exp.select("*").from_(united.subquery("united"))
+            united = _wrapped(united) if len(results) > 1 else united
             for name, modifier in modifiers.items():
                 united.set(name, modifier.copy())
         if top is tree:
@@ -125,10 +122,8 @@ class Reading:
                 around.replace(named)
                 return tree
         if isinstance(around, exp.Union) and len(numbers) > 1:
-            united = exp.select("*").from_(united.subquery("united"))
-        with_ = top.args.get("with_")
-        if with_ is not None:
-            united.set("with_", with_)
+            united = _wrapped(united)
+        united.set("with_", top.args.get("with_"))
         top.replace(united)
         return tree
 
@@ -152,6 +147,10 @@ class Reading:
         for number in range(count):
             text = text.replace(self._name(number), f"{{result{number}}}")
         return text
+
+
+def _wrapped(query: exp.Query) -> exp.Select:
+    return exp.select("*").from_(query.subquery("united"))
 
 
 def _command(tree: exp.Expr, mark: str) -> tuple[str, str, exp.Expr]:
@@ -198,7 +197,7 @@ def _check_inside(top: exp.Expr) -> None:
         if inner.args.get("by_name"):
             raise located_error(inner, "UNION BY NAME is not supported; list the columns in the same order")
         part = isinstance(inner, exp.Union) or _all_windowed(inner)
-        if inner is not top and part and any(inner.args.get(name) for name in ("order", "limit", "offset")):
+        if inner is not top and part and any(inner.args.get(name) for name in AT_THE_END):
             raise located_error(
                 inner, "ORDER BY or LIMIT inside a part of the query cannot be kept; write it at the end"
             )
@@ -224,13 +223,11 @@ def _all_windowed(tree: exp.Expr) -> bool:
 
 
 def _selects(tree: exp.Expr) -> Iterator[exp.Select]:
-    if isinstance(tree, exp.Union):
-        yield from _selects(tree.this)
-        yield from _selects(tree.expression)
-    elif isinstance(tree, exp.Subquery):
-        yield from _selects(tree.this)
-    elif isinstance(tree, exp.Select):
+    if isinstance(tree, exp.Select):
         yield tree
+    elif isinstance(tree, exp.Union | exp.Subquery):
+        yield from _selects(tree.this)
+        yield from _selects(tree.expression) if isinstance(tree, exp.Union) else ()
 
 
 def _apart(groups: list[tuple[object, ...]]) -> str:

@@ -28,9 +28,6 @@ from factor_windows.sql.names import (
 from factor_windows.sql.windows import TABLE_CALLS, WINDOW_CALLS, call_name
 
 SEVERAL_SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
-_CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
-
-
 ASSUMED = "assumed"
 """Where a SELECT keeps the names that were taken for aliases while its columns are not known."""
 
@@ -43,7 +40,7 @@ def resolve(select: exp.Select, tables: Tables, *, text: str = "", names: bool =
     resolver = _Resolver(select, tables)
     if not resolver.has_windows():
         return False
-    resolver.take_off_tables()
+    resolver.remove_qualifiers()
     resolver.name_columns(text, ask=names)
     resolver.write_out_groups()
     resolver.write_out_aliases()
@@ -107,7 +104,6 @@ class _Resolver:
         return None if found is None else list(found)
 
     def has_windows(self) -> bool:
-        """Say whether the SELECT aggregates over windows."""
         if table_call(self.select) is not None:
             return True
         group = self.select.args.get("group")
@@ -123,8 +119,8 @@ class _Resolver:
         select = self.select
         shown: list[exp.Expr] = []
         for column in select.expressions:
-            whole = column.table if isinstance(column, exp.Column) and isinstance(column.this, exp.Star) else ""
-            ends = ("start", "end") if whole.lower() == "window" else ()
+            is_star = isinstance(column, exp.Column) and isinstance(column.this, exp.Star)
+            ends = ("start", "end") if is_star and column.table.lower() == "window" else ()
             shown += [exp.column(end, "window") for end in ends] or [column]
         expanded = len(shown) != len(select.expressions)
         select.set("expressions", shown)
@@ -134,12 +130,13 @@ class _Resolver:
             names = self.tables.columns(text or sql_of(detached(select))) if ask else None
             if names is None or len(names) != len(shown):
                 names = [shown_name(column) for column in shown]
-            for place, column in enumerate(shown):
-                if not isinstance(column, plain):
-                    shown[place] = exp.alias_(column, names[place], quoted=True)
-            select.set("expressions", shown)
+            named = [
+                column if isinstance(column, plain) else exp.alias_(column, name, quoted=True)
+                for column, name in zip(shown, names, strict=True)
+            ]
+            select.set("expressions", named)
 
-    def take_off_tables(self) -> None:
+    def remove_qualifiers(self) -> None:
         """Call columns of the only table without its name; in ORDER BY that name tells them from aliases."""
         qualifiers = qualifiers_of(self.select)
         for column in list(self.select.find_all(exp.Column)) if qualifiers else ():
@@ -155,10 +152,10 @@ class _Resolver:
             return
         shown = self.select.expressions
         if group.args.get("all") is True:
-            items = [unaliased(column) for column in shown if not aggregate_inside(column)]
-            items = [item for item in items if not isinstance(item, _CONSTANTS)]
+            items = (unaliased(column) for column in shown if not aggregate_inside(column))
+            constants = (exp.Literal, exp.Null, exp.Boolean)
             group.set("all", None)
-            group.set("expressions", [item.copy() for item in items])
+            group.set("expressions", [item.copy() for item in items if not isinstance(item, constants)])
         for leaf in grouped(self.select):
             meant = _ordinal(leaf, shown) or self._of_alias(leaf, noted=True) or leaf
             meant = _window_of(meant) or meant

@@ -59,16 +59,11 @@ def source_of(
         if value:
             inner.set(part, [each.copy() for each in value] if isinstance(value, list) else value.copy())
 
-    def rename(tree: exp.Expr) -> exp.Expr:
-        def change(node: exp.Expr) -> exp.Expr:
-            if not isinstance(node, exp.Column):
-                return node
-            name = names.get(tables.form(node))
-            return node if name is None else exp.column(name, quoted=True)
+    def rename(node: exp.Expr) -> exp.Expr:
+        name = names.get(tables.form(node)) if isinstance(node, exp.Column) else None
+        return node if name is None else exp.column(name, quoted=True)
 
-        return tree.transform(change)
-
-    return Source(inner, None, rename)
+    return Source(inner, None, lambda tree: tree.transform(rename))
 
 
 def _names(columns: Mapping[exp.Expr, exp.Column]) -> dict[exp.Expr, str]:

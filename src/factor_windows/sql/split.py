@@ -18,7 +18,7 @@ from factor_windows.sql.window_columns import window_column, window_mentions
 from factor_windows.sql.windows import WINDOW_CALLS, call_name
 
 _ALWAYS_AFTER = ("distinct", "qualify", "windows", "sort", "cluster", "distribute")
-_AT_THE_END = ("order", "limit", "offset")
+AT_THE_END = ("order", "limit", "offset")
 _INSIDE = ("from_", "joins", "laterals", "where", "group", "having")
 
 
@@ -30,7 +30,7 @@ def does_more(select: exp.Select, tables: Tables, *, outermost: bool) -> bool:
     if len(set(names)) < len(names):
         return True
     if not outermost:
-        return any(select.args.get(part) for part in _AT_THE_END)
+        return any(select.args.get(part) for part in AT_THE_END)
     return not orders_by_shown(select, select, tables)
 
 
