@@ -94,7 +94,7 @@ class Aggregate:
         >>> Aggregate.read("sum(v) FILTER (WHERE ok) AS total").only("v > 0")
         'sum(v) FILTER(WHERE ok AND v > 0)'
         """
-        return sql_of(filtered(tree_of(self.sql), tree_of(condition)))
+        return sql_of(add_filter(tree_of(self.sql), tree_of(condition)))
 
     def direct(self, *, time: str) -> str:
         """Return the aggregate as one call over events; first and last go by event time, which Spark's own do not.
@@ -137,7 +137,7 @@ class Aggregate:
             call = lift.this if isinstance(lift, exp.Filter) else lift
             for further in arguments[len(self.function.parameters) :]:
                 call.append("expressions", further.copy())
-            filled.append(replace(state, lift=sql_of(filtered(lift, *conditions) if conditions else lift)))
+            filled.append(replace(state, lift=sql_of(add_filter(lift, *conditions) if conditions else lift)))
         return tuple(filled)
 
     @property
@@ -202,10 +202,10 @@ def aggregate_inside(tree: exp.Expr) -> str:
     return ""
 
 
-def filtered(call: exp.Expr, *conditions: exp.Expr) -> exp.Expr:
+def add_filter(call: exp.Expr, *conditions: exp.Expr) -> exp.Expr:
     """Add conditions to an aggregate, to what conditions it already has."""
     if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
-        return type(call)(this=filtered(call.this, *conditions))
+        return type(call)(this=add_filter(call.this, *conditions))
     if isinstance(call, exp.Filter):
         call, conditions = call.this, (call.expression.this, *conditions)
     return exp.Filter(this=call.copy(), expression=exp.Where(this=exp.and_(*conditions)))

@@ -15,7 +15,7 @@ from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.sql.dialects import TIMESTAMP_BY
 from factor_windows.sql.grouping import for_each_set
 from factor_windows.sql.located_error import errors_at, located_error
-from factor_windows.sql.names import Among, Tables, detached, field_of, unaliased
+from factor_windows.sql.names import Among, Tables, detach, field_of, strip_alias
 from factor_windows.sql.resolve import ASSUMED, grouped, shown_name, table_call
 from factor_windows.sql.source import source_of
 from factor_windows.sql.window_columns import window_column, window_mentions
@@ -68,7 +68,7 @@ def read_branches(select: exp.Select, *, dialect: str, time: str | None, tables:
     for part, name in _NOT_INSIDE.items():
         if select.args.get(part):
             raise located_error(select, f"{name} inside a window aggregate is not supported; write it around the query")
-    whole = detached(select)
+    whole = detach(select)
     for nested in whole.find_all(exp.Select):
         if nested is not whole and windows_in(nested):
             raise located_error(
@@ -98,21 +98,21 @@ class _Reader:
         self._check_projection()
         where = self._of_events(select.args["where"].this, time) if select.args.get("where") else None
         having = select.args["having"].this if select.args.get("having") else None
-        columns = [(shown_name(column), unaliased(column)) for column in select.expressions]
+        columns = [(shown_name(column), strip_alias(column)) for column in select.expressions]
         trees = [time, *keys, *(tree for tree in (where, having) if tree), *(tree for _, tree in columns)]
         source = source_of(
             select, trees, where, tables=self.tables, is_window=lambda node: self._window_column(node) is not None
         )
         time, *keys = [source.rename(tree) for tree in (time, *keys)]
         self.keys, self.names = Among(self.tables, keys), _key_names(keys)
-        shown = [(name, self._rewritten(source.rename(tree))) for name, tree in columns]
+        shown = [(name, self._rewrite(source.rename(tree))) for name, tree in columns]
         return Branch(
             source=source.sql,
             time=sql_of(time),
             windows=tuple(self.windows),
             keys=tuple(Expression(sql_of(key), name) for key, name in zip(keys, self.names, strict=True)),
             where=source.rename(source.where) if source.where else None,
-            having=self._rewritten(source.rename(having)) if having else None,
+            having=self._rewrite(source.rename(having)) if having else None,
             columns=tuple(shown),
             events=(self.tables.form(source.tree), self.tables.form(time)),
             key_forms=self._forms(keys),
@@ -215,7 +215,7 @@ class _Reader:
             if stars and not any(star.parent and call_name(star.parent) for star in stars):
                 raise located_error(column, "SELECT * does not fit a window aggregate; list the columns")
 
-    def _rewritten(self, tree: exp.Expr) -> exp.Expr:
+    def _rewrite(self, tree: exp.Expr) -> exp.Expr:
         """Put columns of the computed result in place of keys and of the window's own; aggregates stay as they are."""
 
         def change(node: exp.Expr) -> exp.Expr:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from factor_windows.functions.aggregate import is_call
 from factor_windows.functions.expression import name_of
 from factor_windows.sql.located_error import located_error
-from factor_windows.sql.names import Tables, unaliased
+from factor_windows.sql.names import Tables, strip_alias
 from factor_windows.sql.resolve import SEVERAL_SETS
 from factor_windows.sql.windows import WINDOW_CALLS, call_name
 
@@ -34,7 +34,7 @@ def for_each_set(select: exp.Select, tables: Tables) -> list[exp.Select]:
         raise located_error(group, f"GROUP BY has {size} sets of keys; at most {MOST_SETS} are written out")
     together = [_once((item for items in parts for item in items), tables) for parts in product(*chosen)]
     every = _once((item for items in together for item in items), tables)
-    return [_OneSet(items, every, tables).written(select) for items in together]
+    return [_OneSet(items, every, tables).write(select) for items in together]
 
 
 def _sets(element: exp.Expr) -> Iterator[Items]:
@@ -78,21 +78,21 @@ class _OneSet:
         self.absent = {tables.form(item) for item in every} - self.own
         self.kinds = {type(form) for form in self.absent}
 
-    def written(self, select: exp.Select) -> exp.Select:
+    def write(self, select: exp.Select) -> exp.Select:
         """Write a SELECT for this set."""
         copied = select.copy()
         shown = []
         for column in copied.expressions:
             name = column.alias or (column.name if isinstance(column, exp.Column | exp.Dot) else name_of(column))
-            shown.append(exp.alias_(self._changed(unaliased(column)), name, quoted=True))
+            shown.append(exp.alias_(self._rewrite(strip_alias(column)), name, quoted=True))
         copied.set("expressions", shown)
         having = copied.args.get("having")
         if having is not None:
-            copied.set("having", exp.Having(this=self._changed(having.this)))
+            copied.set("having", exp.Having(this=self._rewrite(having.this)))
         copied.set("group", exp.Group(expressions=[item.copy() for item in self.items]))
         return copied
 
-    def _changed(self, tree: exp.Expr) -> exp.Expr:
+    def _rewrite(self, tree: exp.Expr) -> exp.Expr:
         def change(node: exp.Expr) -> exp.Expr:
             if call_name(node) in ("grouping", "grouping_id"):
                 return self._grouping(node)

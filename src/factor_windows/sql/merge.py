@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from factor_windows.algebra.window import Window
-from factor_windows.functions.aggregate import filtered
+from factor_windows.functions.aggregate import add_filter
 from factor_windows.functions.expression import quoted, sql_of
 from factor_windows.functions.guards import either
 from factor_windows.query import WINDOW_COLUMNS, Query
@@ -75,7 +75,7 @@ class _Merger:
     def _column(self, number: int, call: exp.Expr, wanted: str = "") -> exp.Expr:
         """Return the column of a branch's aggregate, which is called as is `wanted` if nothing else is."""
         where = None if self.is_same_where else self.branches[number].where
-        text = sql_of(filtered(call, where) if where else call)
+        text = sql_of(add_filter(call, where) if where else call)
         if text not in self.calls:
             keys = (key.name for key in self.first.keys)
             taken = {name.lower() for name in (*WINDOW_COLUMNS, *keys, *self.calls.values())}

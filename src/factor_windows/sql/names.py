@@ -96,13 +96,13 @@ def field_of(value: exp.Expr, parts: Sequence[exp.Identifier]) -> exp.Expr:
     return value
 
 
-def unaliased(column: exp.Expr) -> exp.Expr:
+def strip_alias(column: exp.Expr) -> exp.Expr:
     """Return what an entry of the SELECT list computes."""
     tree: exp.Expr = column.this if isinstance(column, exp.Alias) else column
     return tree
 
 
-def detached(select: exp.Select) -> exp.Select:
+def detach(select: exp.Select) -> exp.Select:
     """Copy a SELECT with the WITH of all that is around it, so that its tables still mean the same."""
     copied = select.copy()
     steps: list[exp.Expr] = []
@@ -134,7 +134,7 @@ def qualifiers_of(select: exp.Select) -> list[list[str]]:
     return [names[place:] for place in range(len(names))]
 
 
-def unqualified(tree: exp.Expr, qualifiers: list[list[str]], tables: Tables) -> exp.Expr:
+def strip_qualifier(tree: exp.Expr, qualifiers: list[list[str]], tables: Tables) -> exp.Expr:
     """Take the table's name off its columns; a field of a column may follow."""
 
     def change(node: exp.Expr) -> exp.Expr:

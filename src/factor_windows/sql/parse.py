@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from factor_windows.errors import OptionError, SqlError
 from factor_windows.functions.naming import prefix_until_free
 from factor_windows.query import Query
-from factor_windows.sql.dialects import DIALECTS, recognized
+from factor_windows.sql.dialects import DIALECTS, recognize_dialect
 from factor_windows.sql.names import UNKNOWN, Tables
 from factor_windows.sql.reading import Reading
 from factor_windows.sql.statement import Statement, is_union_of_all
@@ -51,7 +51,7 @@ def read(
     if not isinstance(text, str) or not text.strip():
         raise SqlError("the SQL text is empty; write a SELECT with GROUP BY and a window, such as window(ts, '1 hour')")
     try:
-        name = dialect or recognized(text)
+        name = dialect or recognize_dialect(text)
         grammar = DIALECTS[name]()
         tokens = grammar.tokenize(text)
         _check_depth(tokens)

@@ -33,13 +33,13 @@ class Reading:
     def statement(self, tree: exp.Expr) -> Statement:
         """Read one statement."""
         is_view = isinstance(tree, exp.Create) and tree.args["kind"] == "VIEW"
-        into, command, tree = _command(tree, self.mark)
+        into, command, tree = _take_command(tree, self.mark)
         for target in list(tree.find_all(exp.Into)):
             if into and into != sql_of(target.this):
                 raise located_error(target, "several INTO in one statement; a statement has one result")
             into = sql_of(target.this)
             target.pop()
-        tree, assumed = self._resolved(tree, "" if command else self.text)
+        tree, assumed = self._resolve(tree, "" if command else self.text)
         tops = list(_tops(tree))
         if not tops:
             raise located_error(
@@ -56,16 +56,16 @@ class Reading:
         for top in tops:
             groups = self._groups(top)
             if len(groups) > 1:
-                notes.append(_apart([group[0].shares for group in groups]))
+                notes.append(_explain_groups([group[0].shares for group in groups]))
             numbers = range(len(queries), len(queries) + len(groups))
             with errors_at(top):
                 queries += [merge_branches(group) for group in groups]
-            tree = self._replaced(tree, top, list(numbers))
+            tree = self._put_results(tree, top, list(numbers))
         outer = self._template(tree, len(queries))
         outer = "" if outer == "SELECT * FROM {result0}" else outer
         return Statement(tuple(queries), outer, into, tuple(notes), command, is_view)
 
-    def _resolved(self, tree: exp.Expr, text: str) -> tuple[exp.Expr, list[str]]:
+    def _resolve(self, tree: exp.Expr, text: str) -> tuple[exp.Expr, list[str]]:
         """Write out names, and cut in two what does more than aggregate; return what was assumed too."""
         assumed: dict[str, None] = {}
         first = next(_selects(tree), None)
@@ -95,7 +95,7 @@ class Reading:
             groups.setdefault(branch.shares, []).append(branch)
         return list(groups.values())
 
-    def _replaced(self, tree: exp.Expr, top: exp.Expr, numbers: list[int]) -> exp.Expr:
+    def _put_results(self, tree: exp.Expr, top: exp.Expr, numbers: list[int]) -> exp.Expr:
         """Put the results in the place of what computes them; order, limit and DISTINCT of the whole stay outside."""
         results = [exp.select("*").from_(exp.to_identifier(self._name(number))) for number in numbers]
         united: exp.Query = results[0] if len(results) == 1 else exp.union(*results, distinct=False)
@@ -107,10 +107,10 @@ class Reading:
                     distinct[0], "UNION inside UNION ALL cannot be shared; write UNION ALL, or UNION outermost"
                 )
             if distinct:
-                united = _wrapped(united).distinct()
+                united = _wrap(united).distinct()
         if modifiers:
             self._check_modifiers(tree, top, modifiers)
-            united = _wrapped(united) if len(results) > 1 else united
+            united = _wrap(united) if len(results) > 1 else united
             for name, modifier in modifiers.items():
                 united.set(name, modifier.copy())
         if top is tree:
@@ -122,7 +122,7 @@ class Reading:
                 around.replace(named)
                 return tree
         if isinstance(around, exp.Union) and len(numbers) > 1:
-            united = _wrapped(united)
+            united = _wrap(united)
         united.set("with_", top.args.get("with_"))
         top.replace(united)
         return tree
@@ -149,11 +149,11 @@ class Reading:
         return text
 
 
-def _wrapped(query: exp.Query) -> exp.Select:
+def _wrap(query: exp.Query) -> exp.Select:
     return exp.select("*").from_(query.subquery("united"))
 
 
-def _command(tree: exp.Expr, mark: str) -> tuple[str, str, exp.Expr]:
+def _take_command(tree: exp.Expr, mark: str) -> tuple[str, str, exp.Expr]:
     """Take what is done with a query's result off it: the name it goes to, the command, and the query."""
     if not isinstance(tree, exp.Insert | exp.Create):
         if not isinstance(tree, exp.Query):
@@ -230,7 +230,7 @@ def _selects(tree: exp.Expr) -> Iterator[exp.Select]:
         yield from _selects(tree.expression) if isinstance(tree, exp.Union) else ()
 
 
-def _apart(groups: list[tuple[object, ...]]) -> str:
+def _explain_groups(groups: list[tuple[object, ...]]) -> str:
     names = ("the table they read", "their time column", "their keys", "functions that cannot be shared")
     differing = [name for name, values in zip(names, zip(*groups, strict=True), strict=True) if len(set(values)) > 1]
     how = "share one pass" if differing == ["their keys"] else "run side by side"

@@ -18,12 +18,12 @@ from factor_windows.sql.located_error import located_error
 from factor_windows.sql.names import (
     Among,
     Tables,
-    detached,
+    detach,
     field_of,
     parts_of,
     qualifiers_of,
-    unaliased,
-    unqualified,
+    strip_alias,
+    strip_qualifier,
 )
 from factor_windows.sql.windows import TABLE_CALLS, WINDOW_CALLS, call_name
 
@@ -92,7 +92,7 @@ class _Resolver:
     @cached_property
     def columns(self) -> list[str] | None:
         """The columns of FROM; asked for only where a name may be one or an alias."""
-        whole = detached(self.select)
+        whole = detach(self.select)
         probe = exp.select("*")
         for part in ("with_", "from_", "joins", "laterals"):
             if whole.args.get(part):
@@ -112,7 +112,7 @@ class _Resolver:
         shown = self.select.expressions
         listed = shown if group.args.get("all") is True else grouped(self.select)
         named = [_ordinal(leaf, shown) or self._of_alias(leaf) or leaf for leaf in listed]
-        return any(_window_of(unaliased(item)) for item in named)
+        return any(_window_of(strip_alias(item)) for item in named)
 
     def name_columns(self, text: str, *, ask: bool) -> None:
         """Give every entry of the SELECT list its name: as Spark says, if it can be asked."""
@@ -127,7 +127,7 @@ class _Resolver:
         plain = (exp.Alias, exp.Column, exp.Star)
         if not all(isinstance(column, plain) for column in shown):
             ask = ask and not expanded and _is_sparks_own(select)
-            names = self.tables.columns(text or sql_of(detached(select))) if ask else None
+            names = self.tables.columns(text or sql_of(detach(select))) if ask else None
             if names is None or len(names) != len(shown):
                 names = [shown_name(column) for column in shown]
             named = [
@@ -141,7 +141,7 @@ class _Resolver:
         qualifiers = qualifiers_of(self.select)
         for column in list(self.select.find_all(exp.Column)) if qualifiers else ():
             if column.table and column.find_ancestor(exp.Query, exp.Order) is self.select:
-                bare = unqualified(column, qualifiers, self.tables)
+                bare = strip_qualifier(column, qualifiers, self.tables)
                 if bare != column:
                     column.replace(bare)
 
@@ -152,7 +152,7 @@ class _Resolver:
             return
         shown = self.select.expressions
         if group.args.get("all") is True:
-            items = (unaliased(column) for column in shown if not aggregate_inside(column))
+            items = (strip_alias(column) for column in shown if not aggregate_inside(column))
             constants = (exp.Literal, exp.Null, exp.Boolean)
             group.set("all", None)
             group.set("expressions", [item.copy() for item in items if not isinstance(item, constants)])
@@ -198,7 +198,7 @@ class _Resolver:
         """Put expressions in the place of the aliases that the SELECT list, HAVING and QUALIFY use."""
         aliases: list[tuple[str, exp.Expr]] = []
         for column in list(self.select.expressions):
-            written = self._substituted(unaliased(column), aliases, lateral=True)
+            written = self._substitute(strip_alias(column), aliases, lateral=True)
             if isinstance(column, exp.Alias):
                 column.set("this", written)
                 aliases.append((column.alias, written))
@@ -207,9 +207,9 @@ class _Resolver:
         for part in ("having", "qualify"):
             condition = self.select.args.get(part)
             if condition is not None:
-                condition.set("this", self._substituted(condition.this, aliases))
+                condition.set("this", self._substitute(condition.this, aliases))
 
-    def _substituted(self, tree: exp.Expr, aliases: list[tuple[str, exp.Expr]], *, lateral: bool = False) -> exp.Expr:
+    def _substitute(self, tree: exp.Expr, aliases: list[tuple[str, exp.Expr]], *, lateral: bool = False) -> exp.Expr:
         keys = Among(self.tables, grouped(self.select))
 
         def change(node: exp.Expr) -> exp.Expr:
@@ -254,7 +254,7 @@ def _ordinal(item: exp.Expr, shown: list[exp.Expr]) -> exp.Expr | None:
         raise located_error(
             item, f"GROUP BY {item.this} is no place in the SELECT list, which has {len(shown)} columns"
         )
-    return unaliased(shown[int(item.this) - 1])
+    return strip_alias(shown[int(item.this) - 1])
 
 
 def _window_of(item: exp.Expr) -> exp.Expr | None:

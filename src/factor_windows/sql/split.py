@@ -12,7 +12,7 @@ from factor_windows.functions.expression import name_fields, sql_of
 from factor_windows.functions.naming import prefix_until_free
 from factor_windows.sql.grouping import is_grouping_id
 from factor_windows.sql.located_error import located_error
-from factor_windows.sql.names import Among, Tables, field_of, qualifiers_of, unaliased, unqualified
+from factor_windows.sql.names import Among, Tables, field_of, qualifiers_of, strip_alias, strip_qualifier
 from factor_windows.sql.resolve import grouped, table_call
 from factor_windows.sql.window_columns import window_column, window_mentions
 from factor_windows.sql.windows import WINDOW_CALLS, call_name
@@ -43,7 +43,7 @@ def _asks_more(select: exp.Select) -> bool:
 def orders_by_shown(ordered: exp.Expr, select: exp.Select, tables: Tables) -> bool:
     """Say whether ORDER BY names columns of the result; where it repeats one's expression, put its name there."""
     shown = select.expressions
-    among = Among(tables, [unaliased(column) for column in shown])
+    among = Among(tables, [strip_alias(column) for column in shown])
     order = ordered.args.get("order")
     for item in order.expressions if order else ():
         key = item.this if isinstance(item, exp.Ordered) else item
@@ -79,7 +79,7 @@ class _Cut:
         """Return the outer SELECT, with the inner one in its FROM."""
         shown = self.select.expressions
         outer = exp.Select(
-            expressions=[exp.alias_(self._moved(unaliased(each)), each.alias_or_name, quoted=True) for each in shown]
+            expressions=[exp.alias_(self._move(strip_alias(each)), each.alias_or_name, quoted=True) for each in shown]
         )
         for part in ("with_", "distinct", "limit", "offset"):
             outer.set(part, self.select.args.get(part))
@@ -88,11 +88,11 @@ class _Cut:
             if value:
                 several = isinstance(value, list)
                 ordered = part not in ("qualify", "windows")
-                moved = [self._moved(each, ordered=ordered) for each in (value if several else [value])]
+                moved = [self._move(each, ordered=ordered) for each in (value if several else [value])]
                 outer.set(part, moved if several else moved[0])
         having = self.select.args.get("having")
         if having is not None and having.find(exp.Query):
-            outer.set("where", exp.Where(this=self._moved(having.this)))
+            outer.set("where", exp.Where(this=self._move(having.this)))
             self.select.set("having", None)
         held = [exp.alias_(tree.copy(), name) for name, tree in self.held.values()]
         inner = exp.Select(expressions=held or [exp.alias_(exp.Literal.number(1), f"{self.prefix}0")])
@@ -102,7 +102,7 @@ class _Cut:
         outer.set("from_", exp.From(this=inner.subquery(self.prefix, copy=False)))
         return outer
 
-    def _moved(self, tree: exp.Expr, *, ordered: bool = False) -> exp.Expr:
+    def _move(self, tree: exp.Expr, *, ordered: bool = False) -> exp.Expr:
         """Put the inner SELECT's columns in the place of aggregates, keys and what is the window's."""
 
         def change(node: exp.Expr) -> exp.Expr:
@@ -115,10 +115,10 @@ class _Cut:
             if plain and sum(self.tables.same(node.name, each.alias_or_name) for each in self.select.expressions) == 1:
                 return node
             grouping = call_name(node) in ("grouping", "grouping_id") or is_grouping_id(node)
-            bare = unqualified(node, self.qualifiers, self.tables) if isinstance(node, exp.Column) else node
+            bare = strip_qualifier(node, self.qualifiers, self.tables) if isinstance(node, exp.Column) else node
             whole = is_call(bare) or grouping or self.keys.find(bare) is not None
             if whole or window_column(bare, self.mentions) is not None:
-                return self._held(bare)
+                return self._hold(bare)
             name_fields(node)
             return self._field(node, bare) if isinstance(bare, exp.Column) else node
 
@@ -128,12 +128,12 @@ class _Cut:
         found = self.keys.find_struct(column)
         if found is not None:
             _, key, fields = found
-            return field_of(self._held(key), fields)
+            return field_of(self._hold(key), fields)
         raise located_error(
             node, f"column {column.name!r} is neither grouped nor aggregated; group by it, or aggregate it"
         )
 
-    def _held(self, node: exp.Expr) -> exp.Column:
+    def _hold(self, node: exp.Expr) -> exp.Column:
         name, _ = self.held.setdefault(self.tables.form(node), (f"{self.prefix}{len(self.held)}", node.copy()))
         return exp.column(name)
 

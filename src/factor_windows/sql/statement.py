@@ -31,7 +31,7 @@ class Statement:
     @property
     def outer_of_one(self) -> str:
         """Return the outer part as a query has it that is the only one."""
-        return renamed(self.outer, {"result0": "{result}"})
+        return fill_names(self.outer, {"result0": "{result}"})
 
 
 def is_union_of_all(statement: Statement) -> bool:
@@ -59,10 +59,10 @@ def braced(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def renamed(template: str, names: Mapping[str, str]) -> str:
+def fill_names(template: str, names: Mapping[str, str]) -> str:
     """Put other text in the place of a template's names; it stays a template, in which other braces are doubled.
 
-    >>> renamed("SELECT '{{result0}}' AS a FROM {result0}", {"result0": "{result}"})
+    >>> fill_names("SELECT '{{result0}}' AS a FROM {result0}", {"result0": "{result}"})
     "SELECT '{{result0}}' AS a FROM {result}"
     """
     parts = Formatter().parse(template)
