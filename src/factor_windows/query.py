@@ -19,7 +19,7 @@ from factor_windows.functions.table import Kind
 WINDOW_COLUMNS = ("window_id", "window_start", "window_end")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Query:
     """What the user asks for: every aggregate, of every window, for every combination of keys.
 
@@ -27,6 +27,8 @@ class Query:
     >>> query = Query(time="ts", keys=["device"], windows=[tumbling("20m")], aggregates=["min(t)", "avg(t) AS mean"])
     >>> query.columns
     ('device', 'window_id', 'window_start', 'window_end', 'min(t)', 'mean')
+    >>> query
+    Query(time='ts', keys='device', windows='20 minutes', aggregates='min(t), avg(t) AS mean')
     """
 
     time: str
@@ -49,15 +51,15 @@ class Query:
     """Names that events may not have as columns: SQL was read on the assumption that they are aliases."""
     asked: Sequence[Sequence[int]] = ()
     """For each window the places of the calls of aggregates that are asked of it; all of them, if nothing is said."""
-    window_names: tuple[str, ...] = field(init=False, repr=False)
+    window_names: tuple[str, ...] = field(init=False)
     """The windows' names in order; a window's name is no part of its identity, but it is of a query's."""
-    parsed_time: Expression = field(init=False, repr=False, compare=False)
-    parsed_keys: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
-    parsed_aggregates: tuple[Aggregate, ...] = field(init=False, repr=False, compare=False)
+    parsed_time: Expression = field(init=False, compare=False)
+    parsed_keys: tuple[Expression, ...] = field(init=False, compare=False)
+    parsed_aggregates: tuple[Aggregate, ...] = field(init=False, compare=False)
     """The calls that are computed: the aggregates, or those in them if some are expressions over calls."""
-    formulas: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
+    formulas: tuple[Expression, ...] = field(init=False, compare=False)
     """What is asked for, as expressions over the calls' columns; empty if that is the calls themselves."""
-    parsed_output: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
+    parsed_output: tuple[Expression, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         def keep(name: str, value: object) -> None:
@@ -92,16 +94,24 @@ class Query:
         self._check_windows()
         self._check_columns()
 
-    def _repr_html_(self) -> str:
-        """Show the query in a notebook, as a small table."""
+    @property
+    def _described(self) -> dict[str, Sequence[str]]:
+        """Return what the user gave, part by part, as text."""
         windows = [each.name if each.name == each.label else f"{each.name}: {each.label}" for each in self.windows]
         parts = {"time": [self.time], "keys": self.keys, "windows": windows, "aggregates": self.aggregates}
-        parts |= {part: [getattr(self, part)] for part in ("where", "having") if getattr(self, part)}
+        parts |= {part: [getattr(self, part)] for part in ("where", "having")}
+        return {name: values for name, values in parts.items() if any(values)}
+
+    def __repr__(self) -> str:
+        given = (f"{name}={', '.join(values)!r}" for name, values in self._described.items())
+        return f"Query({', '.join(given)})"
+
+    def _repr_html_(self) -> str:
+        """Show the query in a notebook, as a small table."""
         cells = (
             f'<tr><th style="text-align:left">{name}</th>'
             f'<td style="text-align:left">{"<br>".join(map(escape, values))}</td></tr>'
-            for name, values in parts.items()
-            if values
+            for name, values in self._described.items()
         )
         return f"<table>{''.join(cells)}</table>"
 
