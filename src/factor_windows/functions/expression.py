@@ -82,7 +82,6 @@ class VerbatimSpark(Spark):
         """Writes literals as they stood: in double quotes, with a type before them, or with a suffix."""
 
         def literal_sql(self, expression: exp.Literal) -> str:
-            """Write text or a number."""
             return str(expression.meta.get(DOUBLE_QUOTED) or super().literal_sql(expression))
 
         def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Literal
 
 
 class Kind(IntEnum):
@@ -22,6 +23,9 @@ class Kind(IntEnum):
     """No part of bounded size helps: reads raw events only."""
 
 
+Fold = Literal["", "least", "greatest", "add"]
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """One partial result that a node carries: made from events by `lift`, merged by `combine`."""
@@ -31,7 +35,7 @@ class State:
     combine: str
     fixed: bool = False
     """Whether it takes a fixed number of bytes if its type does, so that Spark updates it in place."""
-    fold: str = ""
+    fold: Fold = ""
     """How the states of several slots merge inside a row: by `least`, `greatest` or `add`; empty if they cannot."""
     kind: Kind = Kind.MERGEABLE
     """Whether parts that overlap can be merged, too."""
@@ -113,7 +117,7 @@ SQUARE_Y = _moment("m2_y", "regr_syy(:y, :x)", "mean_y", "mean_y")
 
 def chosen(name: str, choose: str, value: str, suffix: str = "", *, by_time: bool = False) -> State:
     """Return a state that is the least or the greatest value, by `min` or by `max`."""
-    fold = {"min": "least", "max": "greatest"}[choose]
+    fold: Fold = "least" if choose == "min" else "greatest"
     return State(name, f"{choose}({value}){suffix}", f"{choose}(:{name})", True, fold, Kind.OVERLAP_SAFE, by_time)
 
 

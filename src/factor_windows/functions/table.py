@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Literal
 
 from factor_windows.functions.state import (
     COMOMENTS,
@@ -15,6 +16,7 @@ from factor_windows.functions.state import (
     PAIRS,
     SQUARE_X,
     SQUARE_Y,
+    Fold,
     added,
     chosen,
     sum_and_count,
@@ -51,7 +53,7 @@ class Function:
     """Whether it takes more values than one, or `*`."""
     takes_nulls: bool = False
     """Whether it takes IGNORE NULLS and RESPECT NULLS."""
-    order: str = ""
+    order: Literal["", "rows", "value"] = ""
     """What WITHIN GROUP (ORDER BY ...) gives, if it is taken: the order of `rows`, or the `value`."""
     engines: Engines = Engines.SPARK_AND_DUCKDB
 
@@ -66,7 +68,7 @@ class Function:
         return any(state.by_time for state in self.states)
 
 
-def _itself(name: str, *, fold: str = "", kind: Kind = Kind.OVERLAP_SAFE) -> Function:
+def _itself(name: str, *, fold: Fold = "", kind: Kind = Kind.OVERLAP_SAFE) -> Function:
     """A function whose result is its own state, such as bool_or."""
     return Function(name, ("x",), (State(name, f"{name}(:x)", f"{name}(:{name})", True, fold, kind),), f":{name}")
 

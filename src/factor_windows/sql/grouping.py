@@ -79,7 +79,6 @@ class _OneSet:
         self.kinds = {type(form) for form in self.absent}
 
     def write(self, select: exp.Select) -> exp.Select:
-        """Write a SELECT for this set."""
         copied = select.copy()
         shown = []
         for column in copied.expressions:

@@ -22,7 +22,6 @@ class Tables:
     case_sensitive: bool = False
 
     def same(self, one: str, other: str) -> bool:
-        """Say whether two names are the same."""
         return one == other if self.case_sensitive else one.lower() == other.lower()
 
     def form(self, tree: exp.Expr) -> exp.Expr:

@@ -31,7 +31,6 @@ class Reading:
     """The statement as the user wrote it, if it is the only one."""
 
     def statement(self, tree: exp.Expr) -> Statement:
-        """Read one statement."""
         is_view = isinstance(tree, exp.Create) and tree.args["kind"] == "VIEW"
         into, command, tree = _take_command(tree, self.mark)
         for target in list(tree.find_all(exp.Into)):

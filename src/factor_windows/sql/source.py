@@ -24,7 +24,6 @@ class Source:
 
     @property
     def sql(self) -> str:
-        """Write it as it stands after FROM."""
         return f"({sql_of(self.tree)})" if isinstance(self.tree, exp.Query) else sql_of(self.tree)
 
 
