@@ -18,8 +18,16 @@ from factor_windows.sql.located_error import errors_at, located_error
 from factor_windows.sql.names import Among, Tables, detach, field_of, strip_alias
 from factor_windows.sql.resolve import ASSUMED, grouped, shown_name, table_call
 from factor_windows.sql.source import source_of
-from factor_windows.sql.window_columns import window_column, window_mentions
-from factor_windows.sql.windows import UNITS, WINDOW_CALLS, call_name, grouped_windows, table_window, time_of
+from factor_windows.sql.windows import (
+    UNITS,
+    WINDOW_CALLS,
+    call_name,
+    grouped_windows,
+    table_window,
+    time_of,
+    window_column,
+    window_mentions,
+)
 
 _AZURE_FUNCTIONS = {"stdev": "stddev_samp", "stdevp": "stddev_pop", "var": "var_samp", "varp": "var_pop"}
 _SPARK_UNITS = {"dd": "day", "d": "day", "hh": "hour", "mi": "minute", "n": "minute", "ss": "second", "s": "second"}
@@ -131,11 +139,10 @@ class _Reader:
     def _grouped(self) -> tuple[list[exp.Expr], exp.Expr]:
         """Read GROUP BY, and the table of windows if there is one; return the keys and the time."""
         group = self.select.args.get("group")
-        for part in ("grouping_sets", "cube", "rollup", "all", "totals"):
+        for part in ("all", "totals"):
             if group and group.args.get(part):
-                name = part.replace("_", " ").upper()
                 raise located_error(
-                    group, f"{name} is not supported in this form; list the keys, or write such as ROLLUP(a, b)"
+                    group, f"{part.upper()} is not supported in this form; list the keys, or write such as ROLLUP(a, b)"
                 )
         items = list(group.expressions) if group else []
         table = table_call(self.select)

@@ -14,8 +14,7 @@ from factor_windows.sql.grouping import is_grouping_id
 from factor_windows.sql.located_error import located_error
 from factor_windows.sql.names import Among, Tables, field_of, qualifiers_of, strip_alias, strip_qualifier
 from factor_windows.sql.resolve import grouped, table_call
-from factor_windows.sql.window_columns import window_column, window_mentions
-from factor_windows.sql.windows import WINDOW_CALLS, call_name
+from factor_windows.sql.windows import WINDOW_CALLS, call_name, window_column, window_mentions
 
 _ALWAYS_AFTER = ("distinct", "qualify", "windows", "sort", "cluster", "distribute")
 AT_THE_END = ("order", "limit", "offset")
@@ -83,13 +82,13 @@ class _Cut:
         )
         for part in ("with_", "distinct", "limit", "offset"):
             outer.set(part, self.select.args.get(part))
-        for part in ("qualify", "order", "sort", "cluster", "distribute", "windows"):
+        for part in ("qualify", "windows", "order", "sort", "cluster", "distribute"):
             value = self.select.args.get(part)
-            if value:
-                several = isinstance(value, list)
-                ordered = part not in ("qualify", "windows")
-                moved = [self._move(each, ordered=ordered) for each in (value if several else [value])]
-                outer.set(part, moved if several else moved[0])
+            is_order = part not in ("qualify", "windows")
+            if isinstance(value, list):
+                outer.set(part, [self._move(each, ordered=is_order) for each in value])
+            elif value:
+                outer.set(part, self._move(value, ordered=is_order))
         having = self.select.args.get("having")
         if having is not None and having.find(exp.Query):
             outer.set("where", exp.Where(this=self._move(having.this)))

@@ -1,13 +1,14 @@
-"""Windows as SQL spells them: Spark's window(), WINDOWS(...), Azure's and Flink's functions."""
+"""Windows as SQL spells them: Spark's window(), WINDOWS(...), Azure's and Flink's functions, and mentions of these."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
 from factor_windows.algebra.window import MICROSECONDS, Window, duration
-from factor_windows.functions.expression import sql_of
+from factor_windows.functions.expression import sql_of, tree_of
+from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.sql.located_error import errors_at, located_error
 
 _AZURE_UNITS = {
@@ -24,6 +25,13 @@ _FLINK_LENGTHS = {"tumble": ("size",), "hop": ("slide", "size")}
 WINDOW_CALLS = {"window", "windows", "tumblingwindow", "hoppingwindow", *_FLINK_LENGTHS, *_UNSUPPORTED}
 TABLE_CALLS = {"tumble", "hop", "session", "cumulate"}
 SUPPORTED = "tumbling and hopping windows are: window(), WINDOWS(), TumblingWindow, HoppingWindow, TUMBLE and HOP"
+_WHOLE = "named_struct('start', window_start, 'end', window_end)"
+_MILLISECOND_BEFORE = "window_end - INTERVAL '1' MILLISECOND"
+_AZURE = dict.fromkeys(("system.window().id", "system.windowid()"), "window_id")
+_AZURE |= dict.fromkeys(("system.timestamp()", "system.timestamp"), "window_end")
+_FLINK_TABLE = {"window_start": "window_start", "window_end": "window_end", "window_time": _MILLISECOND_BEFORE}
+_FLINK_GROUP = {"start": "window_start", "end": "window_end"}
+_FLINK_GROUP |= dict.fromkeys(("rowtime", "proctime"), _MILLISECOND_BEFORE)
 
 
 def call_name(node: exp.Expr | None) -> str:
@@ -200,3 +208,27 @@ def _interval(node: exp.Expr) -> int:
         raise located_error(node, f"{sql_of(node)} is not a length of time; write it such as INTERVAL '20' MINUTES")
     with errors_at(node):
         return duration(f"{node.this.name} {node.unit.name if node.unit else ''}".strip())
+
+
+def window_mentions(call: exp.Anonymous | None) -> dict[str, str]:
+    """Map the ways to mention the window of GROUP BY to what they stand for; none is given for Flink's, a table."""
+    if call is None:
+        return _AZURE | _FLINK_TABLE
+    text, name = _plain(call), call.name.lower()
+    if name in ("tumble", "hop"):
+        return _AZURE | {f"{name}_{end}{text.removeprefix(name)}": column for end, column in _FLINK_GROUP.items()}
+    found = _AZURE | ({column: column for column in WINDOW_COLUMNS} if name == "windows" else {})
+    for prefix in ("window", text):
+        found |= {prefix: _WHOLE, f"{prefix}.start": "window_start", f"{prefix}.end": "window_end"}
+        found[f"window_time({prefix})"] = "window_end - INTERVAL '1' MICROSECOND"
+    return found
+
+
+def window_column(node: exp.Expr, mentions: Mapping[str, str]) -> exp.Expr | None:
+    """Return what a mention of the window stands for, if it is one, over the result's columns."""
+    found = mentions.get(_plain(node)) if isinstance(node, exp.Column | exp.Dot | exp.Anonymous) else None
+    return None if found is None else tree_of(found)
+
+
+def _plain(node: exp.Expr) -> str:
+    return sql_of(node).lower().replace("`", "")
