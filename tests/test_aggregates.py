@@ -4,6 +4,7 @@ import pytest
 from sqlglot import exp, parse_one
 
 from factor_windows import AggregateError
+from factor_windows.engines.untyped import untyped
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.expression import VerbatimSpark, fill_template, sql_of, tree_of
 from factor_windows.functions.table import FUNCTIONS, Engines, Kind
@@ -146,3 +147,9 @@ def test_text_is_parsed_once_and_every_reader_has_a_tree_of_its_own():
 
 def test_arguments_stay_together_in_the_place_of_a_placeholder():
     assert sql_of(fill_template("NOT :x IS NULL", {"x": tree_of("a OR b")})) == "NOT (a OR b) IS NULL"
+
+
+@pytest.mark.parametrize("text", ["sum(v)", "avg(v)", "approx_count_distinct(v)", "min(v)"])
+def test_states_that_suit_every_type_are_shared_as_the_functions_own(text):
+    aggregate = Aggregate.read(text)
+    assert untyped(aggregate).kind is aggregate.kind

@@ -33,7 +33,7 @@ _UNTYPED: dict[str, Function] = {
     # Text would not do: the two instants of a repeated hour are the same text. Spark's own function goes by this hash.
     "approx_count_distinct": replace(
         FUNCTIONS["approx_count_distinct"],
-        states=(State("sketch", f"hll_sketch_agg({IDENTITY})", "hll_union_agg(:sketch)"),),
+        states=(replace(FUNCTIONS["approx_count_distinct"].states[0], lift=f"hll_sketch_agg({IDENTITY})"),),
     ),
 }
 

@@ -207,20 +207,30 @@ def quoted(name: str) -> str:
     return sql_of(exp.to_identifier(name, quoted=True))
 
 
+def canonicalize(tree: exp.Expr, *, case_sensitive: bool = False) -> exp.Expr:
+    """Return an expression so that all ways to write the same are equal: without parentheses, with all names quoted.
+
+    >>> canonicalize(tree_of("(`K`) || 'X'")) == canonicalize(tree_of("k || 'X'"))
+    True
+    """
+    root = exp.Paren(this=tree.copy())
+    for paren in list(root.this.find_all(exp.Paren)):
+        paren.replace(paren.this)
+    for identifier in root.find_all(exp.Identifier):
+        identifier.set("quoted", True)
+        if not case_sensitive:
+            identifier.set("this", identifier.name.lower())
+    found: exp.Expr = root.this.pop()
+    return found
+
+
 def same_expression(one: str, other: str) -> bool:
     """Say whether two expressions are the same but for parentheses, and for quotes and case of names.
 
     >>> same_expression("(`ts`)", "TS"), same_expression("f(ts)", "fts")
     (True, False)
     """
-
-    def plain(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Paren):
-            return node.unnest()
-        return exp.to_identifier(node.name.lower(), quoted=False) if isinstance(node, exp.Identifier) else node
-
-    trees = [tree_of(text).unnest().transform(plain) for text in (one, other)]
-    return bool(trees[0] == trees[1])
+    return bool(canonicalize(_parse_once(one)) == canonicalize(_parse_once(other)))
 
 
 @lru_cache(maxsize=4096)

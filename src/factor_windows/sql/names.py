@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from factor_windows.functions.expression import sql_of
+from factor_windows.functions.expression import canonicalize, sql_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +25,8 @@ class Tables:
         return one == other if self.case_sensitive else one.lower() == other.lower()
 
     def form(self, tree: exp.Expr) -> exp.Expr:
-        """Return an expression so that all ways to write the same are equal.
-
-        >>> from sqlglot import parse_one
-        >>> one, other = (parse_one(text, dialect="spark") for text in ("(`K`) || 'X'", "k || 'X'"))
-        >>> Tables().form(one) == Tables().form(other), Tables(case_sensitive=True).form(one) == other
-        (True, False)
-        """
-        root = exp.Paren(this=tree.copy())
-        for paren in list(root.this.find_all(exp.Paren)):
-            paren.replace(paren.this)
-        for identifier in root.find_all(exp.Identifier):
-            identifier.set("quoted", True)
-            if not self.case_sensitive:
-                identifier.set("this", identifier.name.lower())
-        found: exp.Expr = root.this.pop()
-        return found
+        """Return an expression so that all ways to write the same are equal."""
+        return canonicalize(tree, case_sensitive=self.case_sensitive)
 
 
 class Among:
