@@ -242,17 +242,9 @@ def _check_arguments(function: Function, arguments: list[exp.Expr], distinct: bo
     for parameter, argument in zip(function.parameters, arguments, strict=False):
         if argument.find(exp.Star) and (not function.variadic or distinct or not isinstance(argument, exp.Star)):
             raise AggregateError(f"aggregate {text!r} has '*' as its argument; only count(*) takes it")
-        expected, fits = _CONSTANTS.get(parameter, ("", _is_anything))
-        if not fits(argument):
+        expected, fits = _CONSTANTS.get(parameter, ("", None))
+        if fits is not None and not fits(argument):
             raise AggregateError(f"aggregate {text!r} has {sql_of(argument)!r} where {expected} is expected")
-
-
-def _is_anything(argument: exp.Expr) -> bool:
-    return True
-
-
-def _is_boolean(argument: exp.Expr) -> bool:
-    return isinstance(argument, exp.Boolean)
 
 
 def _is_number(holds: Callable[[float], bool]) -> Callable[[exp.Expr], bool]:
@@ -266,8 +258,7 @@ def _is_share(argument: exp.Expr) -> bool:
 
 
 _CONSTANTS: dict[str, tuple[str, Callable[[exp.Expr], bool]]] = {
-    "ignore_nulls": ("true or false", _is_boolean),
-    "deterministic": ("true or false", _is_boolean),
+    **dict.fromkeys(("ignore_nulls", "deterministic"), ("true or false", lambda each: isinstance(each, exp.Boolean))),
     "deviation": ("a number above 0 and below 1", _is_number(lambda number: 0 < number < 1)),
     "share": ("a number from 0 to 1, or an array of them,", _is_share),
     "accuracy": ("a positive whole number", _is_number(lambda number: number > 0 and number == int(number))),
