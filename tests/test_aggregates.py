@@ -4,9 +4,10 @@ import pytest
 from sqlglot import exp, parse_one
 
 from factor_windows import AggregateError
+from factor_windows.engines.untyped import untyped
 from factor_windows.functions.aggregate import Aggregate
-from factor_windows.functions.expression import VerbatimSpark
-from factor_windows.functions.table import FUNCTIONS, Kind
+from factor_windows.functions.expression import VerbatimSpark, fill_template, sql_of, tree_of
+from factor_windows.functions.table import FUNCTIONS, Engines, Kind
 
 
 @pytest.mark.parametrize(
@@ -122,3 +123,33 @@ def placeholders(tree):
 )
 def test_arguments_and_filters_go_into_the_lifts(text, lifts):
     assert [state.lift for state in Aggregate.read(text).states(time="ts")] == lifts
+
+
+def test_a_function_is_as_strict_as_its_strictest_state():
+    for function in FUNCTIONS.values():
+        if function.states:
+            assert function.kind is max(state.kind for state in function.states)
+    assert {name for name, function in FUNCTIONS.items() if function.by_time} == {
+        *("first", "first_value", "last", "last_value")
+    }
+
+
+def test_flink_gets_only_what_it_can_merge():
+    every = {name for name, function in FUNCTIONS.items() if function.engines is Engines.ALL}
+    assert every == {"min", "max", "count", "sum", "avg", "mean"}
+
+
+def test_text_is_parsed_once_and_every_reader_has_a_tree_of_its_own():
+    one, other = tree_of("a + b"), tree_of("a + b")
+    one.this.replace(tree_of("c"))
+    assert [sql_of(tree) for tree in (one, other, tree_of("a + b"))] == ["c + b", "a + b", "a + b"]
+
+
+def test_arguments_stay_together_in_the_place_of_a_placeholder():
+    assert sql_of(fill_template("NOT :x IS NULL", {"x": tree_of("a OR b")})) == "NOT (a OR b) IS NULL"
+
+
+@pytest.mark.parametrize("text", ["sum(v)", "avg(v)", "approx_count_distinct(v)", "min(v)"])
+def test_states_that_suit_every_type_are_shared_as_the_functions_own(text):
+    aggregate = Aggregate.read(text)
+    assert untyped(aggregate).kind is aggregate.kind

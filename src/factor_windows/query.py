@@ -51,15 +51,15 @@ class Query:
     """Names that events may not have as columns: SQL was read on the assumption that they are aliases."""
     asked: Sequence[Sequence[int]] = ()
     """For each window the places of the calls of aggregates that are asked of it; all of them, if nothing is said."""
-    window_names: tuple[str, ...] = field(init=False, repr=False)
+    window_names: tuple[str, ...] = field(init=False)
     """The windows' names in order; a window's name is no part of its identity, but it is of a query's."""
-    parsed_time: Expression = field(init=False, repr=False, compare=False)
-    parsed_keys: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
-    parsed_aggregates: tuple[Aggregate, ...] = field(init=False, repr=False, compare=False)
+    parsed_time: Expression = field(init=False, compare=False)
+    parsed_keys: tuple[Expression, ...] = field(init=False, compare=False)
+    parsed_aggregates: tuple[Aggregate, ...] = field(init=False, compare=False)
     """The calls that are computed: the aggregates, or those in them if some are expressions over calls."""
-    formulas: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
+    formulas: tuple[Expression, ...] = field(init=False, compare=False)
     """What is asked for, as expressions over the calls' columns; empty if that is the calls themselves."""
-    parsed_output: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
+    parsed_output: tuple[Expression, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         def keep(name: str, value: object) -> None:
@@ -80,7 +80,7 @@ class Query:
         keep("asked", tuple(tuple(places) for places in self.asked))
         keep("window_names", tuple(window.name for window in self.windows))
         keep("parsed_time", _scalar("time", self.time))
-        keep("parsed_keys", _told_apart([_scalar("key", key) for key in self.keys]))
+        keep("parsed_keys", _name_apart([_scalar("key", key) for key in self.keys]))
         found = Formulas.read(self.aggregates, {key.sql: key.name for key in self.parsed_keys})
         keep("parsed_aggregates", found.calls)
         keep("formulas", found.shown)
@@ -138,9 +138,7 @@ class Query:
             seen: set[str] = set()
             for column in columns:
                 if column.lower() in seen:
-                    raise QueryError(
-                        f"the result would have two columns named {column!r}; give one of them another name with AS"
-                    )
+                    raise _same_name(column)
                 seen.add(column.lower())
 
     @property
@@ -195,15 +193,18 @@ class Query:
         return {window: tuple(names) for window, names in merged.items()}
 
 
-def _told_apart(keys: Iterable[Expression]) -> tuple[Expression, ...]:
+def _same_name(column: str) -> QueryError:
+    return QueryError(f"the result would have two columns named {column!r}; give one of them another name with AS")
+
+
+def _name_apart(keys: Iterable[Expression]) -> tuple[Expression, ...]:
     """Give a cast of a key another name than the key: Spark names both alike, and shows them so."""
     found: dict[str, Expression] = {}
     for key in keys:
-        tree, _ = parse(key.sql, what="key", error=QueryError)
-        taken = key.name.lower() in found and key.name == name_of(tree)
-        name = full_name_of(tree) if taken else key.name
+        is_taken = key.name.lower() in found and key.name == name_of(key.tree)
+        name = full_name_of(key.tree) if is_taken else key.name
         if name.lower() in found:
-            raise QueryError(f"the result would have two columns named {name!r}; give one of them another name with AS")
+            raise _same_name(name)
         found[name.lower()] = Expression(key.sql, name)
     return tuple(found.values())
 
@@ -223,8 +224,7 @@ def _scalar(what: str, text: str, formulas: Iterable[Expression] = ()) -> Expres
 
     def change(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in meanings:
-            meaning, _ = parse(meanings[node.name.lower()].sql, what=what, error=QueryError)
-            return exp.paren(meaning)
+            return exp.paren(meanings[node.name.lower()].tree)
         return node
 
     return Expression(sql=sql_of(tree.transform(change) if meanings else tree), name=name)

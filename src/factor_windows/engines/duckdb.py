@@ -7,15 +7,17 @@ DuckDB knows: what is neither in `duckdb_functions` nor here is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache, reduce
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from factor_windows.engines.duckdb_functions import AGGREGATES, ANY, SCALARS
 from factor_windows.errors import QueryError
-from factor_windows.functions.expression import VerbatimSpark, sql_of
+from factor_windows.functions.expression import sql_of, tree_of
 
+Rule = Callable[..., exp.Expr | None]
+"""What a node becomes, its parts being translated already; nothing if there is no such form."""
 _ROUNDED_TO_ZERO = (
     "CASE WHEN typeof(:a) IN ('DOUBLE', 'FLOAT') THEN CAST(trunc(CAST(CAST(:a AS VARCHAR) AS DOUBLE)) AS BIGINT) "
     "WHEN typeof(:a) LIKE 'DECIMAL%' OR typeof(:a) = 'VARCHAR' "
@@ -55,8 +57,7 @@ _SAME = (
 def translate(tree: exp.Expr) -> exp.Expr:
     """Return the DuckDB form of a tree of Spark SQL; what has none that is faithful is refused by name.
 
-    >>> from factor_windows.functions.expression import VerbatimSpark
-    >>> translate(parse_one("date_add(d, 1)", dialect=VerbatimSpark)).sql(dialect="duckdb")
+    >>> translate(tree_of("date_add(d, 1)")).sql(dialect="duckdb")
     '(CAST(d AS DATE) + CAST(1 AS INT))'
     """
     root = exp.Paren(this=tree.copy())
@@ -78,7 +79,6 @@ def functions() -> list[str]:
 
 
 def _translated(node: exp.Expr) -> exp.Expr | None:
-    """Return what a node becomes, its parts being translated already; nothing if there is no such form."""
     if isinstance(node, exp.Anonymous):
         return _called(node)
     for kind, rule in _RULES.items():
@@ -115,7 +115,7 @@ def _filled(template: str, *values: exp.Expr) -> exp.Expr:
 
 @cache
 def _parsed(template: str) -> exp.Expr:
-    root = exp.Paren(this=parse_one(template, dialect=VerbatimSpark))
+    root = exp.Paren(this=tree_of(template))
     for cast in reversed(list(root.find_all(exp.TryCast))):
         cast.replace(exp.Cast(this=cast.this, to=cast.to))
     return _taken_out(root)
@@ -153,29 +153,21 @@ def _as_text(value: exp.Expr) -> exp.Expr:
     return _filled(_NO_FLOATING, value, why, exp.Cast(this=value.copy(), to=exp.DataType.build("TEXT")))
 
 
-def _date_trunc(call: exp.Anonymous) -> exp.Expr | None:
-    if len(call.expressions) != 2 or not call.expressions[0].is_string:
-        return None
-    unit = _TRUNCATED_TO.get(call.expressions[0].name.lower())
-    return _filled(f"date_trunc('{unit}', :a)", call.expressions[1]) if unit else None
+def _truncate(form: str, units: Collection[str | None], place: int) -> Rule:
+    """Return the rule of a function that cuts a time to one of `units`, which is text at a `place` of two arguments."""
 
+    def rule(call: exp.Anonymous) -> exp.Expr | None:
+        if len(call.expressions) != 2 or not call.expressions[place].is_string:
+            return None
+        unit = _TRUNCATED_TO.get(call.expressions[place].name.lower())
+        return _filled(form.format(unit), call.expressions[1 - place]) if unit in units else None
 
-def _trunc(call: exp.Anonymous) -> exp.Expr | None:
-    if len(call.expressions) != 2 or not call.expressions[1].is_string:
-        return None
-    unit = _TRUNCATED_TO.get(call.expressions[1].name.lower())
-    if unit not in ("year", "quarter", "month", "week"):
-        return None
-    return _filled(f"CAST(date_trunc('{unit}', CAST(:a AS DATE)) AS DATE)", call.expressions[0])
+    return rule
 
 
 def _sha2(call: exp.Anonymous) -> exp.Expr | None:
     bits = call.expressions[1].name if len(call.expressions) == 2 else ""
     return _filled("sha256(:a)", call.expressions[0]) if bits in ("0", "256") else None
-
-
-def _if(call: exp.Anonymous) -> exp.Expr | None:
-    return _filled("CASE WHEN :a THEN :b ELSE :c END", *call.expressions) if len(call.expressions) == 3 else None
 
 
 def _like(node: exp.Like) -> exp.Expr:
@@ -185,18 +177,15 @@ def _like(node: exp.Like) -> exp.Expr:
     return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
 
 
-def _regexp_like(node: exp.RegexpLike) -> exp.Expr | None:
-    return _matches(node.this, node.expression)
-
-
-def _matches(text: exp.Expr, pattern: exp.Expr) -> exp.Expr | None:
-    if not pattern.is_string or not _PLAIN_PATTERN.fullmatch(pattern.name) or not pattern.name.isascii():
+def _matches(node: exp.Expr) -> exp.Expr | None:
+    """Match text with a pattern: x RLIKE y, or a call of rlike(x, y)."""
+    values = node.expressions if isinstance(node, exp.Anonymous) else [node.this, node.expression]
+    if len(values) != 2 or not values[1].is_string:
         return None
-    return exp.Anonymous(this="regexp_matches", expressions=[text, pattern])
-
-
-def _rlike(call: exp.Anonymous) -> exp.Expr | None:
-    return _matches(*call.expressions) if len(call.expressions) == 2 else None
+    pattern = values[1].name
+    if not _PLAIN_PATTERN.fullmatch(pattern) or not pattern.isascii():
+        return None
+    return exp.Anonymous(this="regexp_matches", expressions=values)
 
 
 def _interval(node: exp.Interval) -> exp.Expr | None:
@@ -216,10 +205,6 @@ def _moved(node: exp.Add | exp.Sub) -> exp.Expr:
             why = exp.Literal.string("a date moved by days, months or years differs; use date_add or add_months")
             return _filled(_NO_DATE, moved, why, node.copy())
     return node
-
-
-def _whole_quotient(node: exp.IntDiv) -> exp.Expr:
-    return _filled("CAST(:a DIV :b AS BIGINT)", node.this, node.expression)
 
 
 def _extract(node: exp.Extract) -> exp.Expr | None:
@@ -260,24 +245,23 @@ def _filtered(node: exp.Filter) -> exp.Expr:
     return call
 
 
-_SPECIAL: dict[str, Callable[[exp.Anonymous], exp.Expr | None]] = {
+_SPECIAL: dict[str, Rule] = {
     "concat": _concat,
-    "date_trunc": _date_trunc,
-    "if": _if,
-    "regexp_like": _rlike,
-    "rlike": _rlike,
+    "date_trunc": _truncate("date_trunc('{}', :a)", {*_TRUNCATED_TO.values()}, 0),
+    "regexp_like": _matches,
+    "rlike": _matches,
     "sha2": _sha2,
-    "trunc": _trunc,
+    "trunc": _truncate("CAST(date_trunc('{}', CAST(:a AS DATE)) AS DATE)", ("year", "quarter", "month", "week"), 1),
 }
-_RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
+_RULES: dict[type[exp.Expr], Rule] = {
     exp.Cast: _cast,
     exp.Like: _like,
     exp.Escape: lambda node: node,
-    exp.RegexpLike: _regexp_like,
+    exp.RegexpLike: _matches,
     exp.Interval: _interval,
     exp.Add: _moved,
     exp.Sub: _moved,
-    exp.IntDiv: _whole_quotient,
+    exp.IntDiv: lambda node: _filled("CAST(:a DIV :b AS BIGINT)", node.this, node.expression),
     exp.Extract: _extract,
     exp.Substring: _substring,
     exp.StrPosition: _position,

@@ -6,52 +6,34 @@ where some values differ, it is an error for those. Times with a zone go by the 
 
 from __future__ import annotations
 
+from factor_windows.functions.table import FUNCTIONS
+
 ANY = -1
 """Stands for any number of arguments, which are passed on."""
 
+
+def _same(count: int, names: str, *, form: str = "{}") -> dict[str, dict[int, str]]:
+    """List functions that DuckDB calls by the same name, perhaps with the same form around them."""
+    arguments = ", ".join(f":{letter}" for letter in "abc"[:count])
+    return {name: {count: form.format(f"{name}({arguments})")} for name in names.split()}
+
+
 AGGREGATES = {
-    "any": {1: "bool_or(:a)"},
-    "approx_count_distinct": {1: "count(DISTINCT :a)", 2: "count(DISTINCT :a)"},
-    "approx_percentile": {2: "quantile_disc(:a, :b)", 3: "quantile_disc(:a, :b)"},
-    "avg": {1: "avg(:a)"},
-    "bit_and": {1: "bit_and(:a)"},
-    "bit_or": {1: "bit_or(:a)"},
-    "bit_xor": {1: "bit_xor(:a)"},
-    "bool_and": {1: "bool_and(:a)"},
-    "bool_or": {1: "bool_or(:a)"},
+    **_same(1, "avg bit_and bit_or bit_xor bool_and bool_or max median min mode"),
+    **_same(1, "stddev_pop stddev_samp sum var_pop var_samp"),
+    **_same(2, "corr covar_pop covar_samp regr_avgx regr_avgy regr_count regr_sxx regr_sxy regr_syy"),
+    "approx_count_distinct": dict.fromkeys((1, 2), "count(DISTINCT :a)"),
+    "approx_percentile": dict.fromkeys((2, 3), "quantile_disc(:a, :b)"),
     "collect_list": {1: "coalesce(list_filter(list(:a), e -> e IS NOT NULL), [])"},
     "collect_set": {1: "coalesce(list_distinct(list(:a)), [])"},
-    "corr": {2: "corr(:a, :b)"},
     "count": {1: "count(:a)", 2: "count(CASE WHEN NOT :a IS NULL AND NOT :b IS NULL THEN 1 END)"},
     "count_if": {1: "count(CASE WHEN :a THEN 1 END)"},
-    "covar_pop": {2: "covar_pop(:a, :b)"},
-    "covar_samp": {2: "covar_samp(:a, :b)"},
-    "every": {1: "bool_and(:a)"},
-    "max": {1: "max(:a)"},
     "max_by": {2: "arg_max_null(:a, :b)"},
-    "mean": {1: "avg(:a)"},
-    "median": {1: "median(:a)"},
-    "min": {1: "min(:a)"},
     "min_by": {2: "arg_min_null(:a, :b)"},
-    "mode": {1: "mode(:a)"},
     "percentile": {2: "quantile_cont(:a, :b)"},
-    "percentile_approx": {2: "quantile_disc(:a, :b)", 3: "quantile_disc(:a, :b)"},
-    "regr_avgx": {2: "regr_avgx(:a, :b)"},
-    "regr_avgy": {2: "regr_avgy(:a, :b)"},
-    "regr_count": {2: "regr_count(:a, :b)"},
-    "regr_sxx": {2: "regr_sxx(:a, :b)"},
-    "regr_sxy": {2: "regr_sxy(:a, :b)"},
-    "regr_syy": {2: "regr_syy(:a, :b)"},
-    "some": {1: "bool_or(:a)"},
-    "std": {1: "stddev_samp(:a)"},
-    "stddev": {1: "stddev_samp(:a)"},
-    "stddev_pop": {1: "stddev_pop(:a)"},
-    "stddev_samp": {1: "stddev_samp(:a)"},
-    "sum": {1: "sum(:a)"},
-    "var_pop": {1: "var_pop(:a)"},
-    "var_samp": {1: "var_samp(:a)"},
-    "variance": {1: "var_samp(:a)"},
 }
+_SYNONYMS = ("any", "every", "mean", "percentile_approx", "some", "std", "stddev", "variance")
+AGGREGATES |= {synonym: AGGREGATES[FUNCTIONS[synonym].name] for synonym in _SYNONYMS}
 _LENGTH = "CASE WHEN {0} < 0 THEN 0 ELSE {0} END"
 _FROM_END = "length(:a) + :b"
 _SUBSTRING = (
@@ -65,10 +47,8 @@ _SUBSTRING_TO_END = (
     f"CASE WHEN :b > 0 THEN substr(:a, :b) WHEN :b = 0 OR {_FROM_END} < 0 THEN :a "
     f"WHEN :b < 0 THEN substr(:a, {_FROM_END} + 1) END"
 )
-_TO_WHOLE = "CASE WHEN typeof(:a) LIKE '%INT%' THEN CAST(:a AS BIGINT) ELSE CAST({0}(:a) AS BIGINT) END"
+_TO_WHOLE = "CASE WHEN typeof(:a) LIKE '%INT%' THEN CAST(:a AS BIGINT) ELSE CAST({} AS BIGINT) END"
 _NAN = "CAST('nan' AS DOUBLE)"
-_INSIDE = f"CASE WHEN abs(:a) <= 1 THEN {{0}}(:a) WHEN NOT :a IS NULL THEN {_NAN} END"
-_SIGN = f"CASE WHEN isnan(CAST(:a AS DOUBLE)) THEN {_NAN} ELSE CAST(sign(:a) AS DOUBLE) END"
 _FLOORED = "CAST((epoch_us(:a) - (epoch_us(:a) % {0} + {0}) % {0}) DIV {0} AS BIGINT)"
 _OTHER_UPPER = (
     "ŉƛǰɤΐΰևᲊẖ-ẚὐὒὔὖᾀ-ᾯᾲ-ᾴᾶᾷᾼῂ-ῄῆῇῌῒΐῖῗῢ-ῤῦῧῲ-ῴῶῷῼ"
@@ -90,83 +70,45 @@ _ROUND = (
     "DuckDB the number; cast it to a decimal first') ELSE round(:a, :b) END"
 )
 SCALARS = {
-    "abs": {1: "abs(:a)"},
-    "acos": {1: _INSIDE.format("acos")},
+    **_same(1, "abs atan cbrt cos degrees exp md5 radians reverse sin sqrt tan"),
+    **_same(2, "atan2 contains nullif pow repeat"),
+    **_same(1, "day dayofyear hour length minute month quarter second weekofyear year", form="CAST({} AS INTEGER)"),
+    **_same(1, "ln log10 log2", form="CASE WHEN :a > 0 THEN {} END"),
+    **_same(1, "acos asin", form=f"CASE WHEN abs(:a) <= 1 THEN {{}} WHEN NOT :a IS NULL THEN {_NAN} END"),
+    **_same(1, "ceil floor", form=_TO_WHOLE),
+    **{name: {ANY: name} for name in ("coalesce", "greatest", "least")},
     "add_months": {2: "CAST(CAST(:a AS DATE) + to_months(CAST(:b AS INTEGER)) AS DATE)"},
-    "asin": {1: _INSIDE.format("asin")},
-    "atan": {1: "atan(:a)"},
-    "atan2": {2: "atan2(:a, :b)"},
-    "cbrt": {1: "cbrt(:a)"},
-    "ceil": {1: _TO_WHOLE.format("ceil")},
-    "ceiling": {1: _TO_WHOLE.format("ceil")},
     "char_length": {1: "length(:a)"},
-    "character_length": {1: "length(:a)"},
-    "coalesce": {ANY: "coalesce"},
-    "contains": {2: "contains(:a, :b)"},
-    "cos": {1: "cos(:a)"},
     "date": {1: "CAST(:a AS DATE)"},
     "date_add": {2: "CAST(:a AS DATE) + CAST(:b AS INTEGER)"},
     "date_diff": {2: "CAST(date_diff('day', CAST(:b AS DATE), CAST(:a AS DATE)) AS INTEGER)"},
     "date_sub": {2: "CAST(:a AS DATE) - CAST(:b AS INTEGER)"},
-    "datediff": {2: "CAST(date_diff('day', CAST(:b AS DATE), CAST(:a AS DATE)) AS INTEGER)"},
-    "day": {1: "CAST(day(:a) AS INTEGER)"},
-    "dayofmonth": {1: "CAST(day(:a) AS INTEGER)"},
     "dayofweek": {1: "CAST(dayofweek(:a) + 1 AS INTEGER)"},
-    "dayofyear": {1: "CAST(dayofyear(:a) AS INTEGER)"},
-    "degrees": {1: "degrees(:a)"},
     "endswith": {2: "ends_with(:a, :b)"},
-    "exp": {1: "exp(:a)"},
-    "floor": {1: _TO_WHOLE.format("floor")},
-    "greatest": {ANY: "greatest"},
-    "hour": {1: "CAST(hour(:a) AS INTEGER)"},
+    "if": {3: "CASE WHEN :a THEN :b ELSE :c END"},
     "ifnull": {2: "coalesce(:a, :b)"},
     "instr": {2: "CAST(instr(:a, :b) AS INTEGER)"},
     "isnan": {1: "coalesce(isnan(:a), FALSE)"},
     "isnotnull": {1: "NOT :a IS NULL"},
     "isnull": {1: "(:a IS NULL)"},
     "last_day": {1: "last_day(CAST(:a AS DATE))"},
-    "least": {ANY: "least"},
     "left": {2: f"substr(:a, 1, {_LENGTH.format(':b')})"},
-    "len": {1: "CAST(length(:a) AS INTEGER)"},
-    "length": {1: "CAST(length(:a) AS INTEGER)"},
-    "ln": {1: "CASE WHEN :a > 0 THEN ln(:a) END"},
     "locate": {2: "CAST(instr(:b, :a) AS INTEGER)"},
-    "log": {1: "CASE WHEN :a > 0 THEN ln(:a) END"},
-    "log10": {1: "CASE WHEN :a > 0 THEN log10(:a) END"},
-    "log2": {1: "CASE WHEN :a > 0 THEN log2(:a) END"},
     "lower": {1: _LOWER},
     "ltrim": {1: "ltrim(:a, ' ')"},
-    "md5": {1: "md5(:a)"},
-    "minute": {1: "CAST(minute(:a) AS INTEGER)"},
     "mod": {2: ":a % :b"},
-    "month": {1: "CAST(month(:a) AS INTEGER)"},
     "nanvl": {2: "CASE WHEN isnan(:a) THEN :b ELSE :a END"},
     "negative": {1: "-(:a)"},
-    "nullif": {2: "nullif(:a, :b)"},
-    "nvl": {2: "coalesce(:a, :b)"},
     "nvl2": {3: "CASE WHEN NOT :a IS NULL THEN :b ELSE :c END"},
     "pmod": {2: "CASE WHEN :a % :b < 0 THEN (:a % :b + :b) % :b ELSE :a % :b END"},
     "positive": {1: ":a"},
-    "pow": {2: "pow(:a, :b)"},
-    "power": {2: "pow(:a, :b)"},
-    "quarter": {1: "CAST(quarter(:a) AS INTEGER)"},
-    "radians": {1: "radians(:a)"},
-    "repeat": {2: "repeat(:a, :b)"},
     "replace": {3: "CASE WHEN :b = '' THEN :a ELSE replace(:a, :b, :c) END"},
-    "reverse": {1: "reverse(:a)"},
     "right": {2: "CASE WHEN :b <= 0 THEN substr(:a, 1, 0) ELSE right(:a, :b) END"},
     "round": {1: "round(:a)", 2: _ROUND},
     "rtrim": {1: "rtrim(:a, ' ')"},
-    "second": {1: "CAST(second(:a) AS INTEGER)"},
-    "sign": {1: _SIGN},
-    "signum": {1: _SIGN},
-    "sin": {1: "sin(:a)"},
-    "sqrt": {1: "sqrt(:a)"},
+    "sign": {1: f"CASE WHEN isnan(CAST(:a AS DOUBLE)) THEN {_NAN} ELSE CAST(sign(:a) AS DOUBLE) END"},
     "startswith": {2: "starts_with(:a, :b)"},
     "substr": {2: _SUBSTRING_TO_END, 3: _SUBSTRING},
-    "substring": {2: _SUBSTRING_TO_END, 3: _SUBSTRING},
-    "tan": {1: "tan(:a)"},
-    "to_date": {1: "CAST(:a AS DATE)"},
     "trim": {1: "ltrim(rtrim(:a, ' '), ' ')"},
     "unix_date": {1: "date_diff('day', DATE '1970-01-01', :a)"},
     "unix_micros": {1: "epoch_us(:a)"},
@@ -175,6 +117,20 @@ SCALARS = {
     "unix_timestamp": {1: "CAST(epoch_us(:a) DIV 1000000 AS BIGINT)"},
     "upper": {1: _UPPER},
     "weekday": {1: "CAST(isodow(:a) - 1 AS INTEGER)"},
-    "weekofyear": {1: "CAST(weekofyear(:a) AS INTEGER)"},
-    "year": {1: "CAST(year(:a) AS INTEGER)"},
+}
+SCALARS |= {
+    synonym: SCALARS[name]
+    for synonym, name in {
+        "ceiling": "ceil",
+        "character_length": "char_length",
+        "datediff": "date_diff",
+        "dayofmonth": "day",
+        "len": "length",
+        "log": "ln",
+        "nvl": "ifnull",
+        "power": "pow",
+        "signum": "sign",
+        "substring": "substr",
+        "to_date": "date",
+    }.items()
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from factor_windows.algebra.graph import CoverageGraph, window_of
 from factor_windows.algebra.slices import Slices
@@ -19,15 +19,12 @@ from factor_windows.engines.sql_steps import free
 from factor_windows.errors import QueryError
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.columns import StateColumns
-from factor_windows.functions.expression import VerbatimSpark, quoted, sql_of
-from factor_windows.functions.table import Kind, State
+from factor_windows.functions.expression import quoted, sql_of, tree_of
+from factor_windows.functions.table import Engines, Kind, State
 from factor_windows.query import Query
 from factor_windows.search.factor import with_factor_windows
 from factor_windows.sql.dialects import Flink
 from factor_windows.tree import Pass, PlanNode
-
-_FUNCTIONS = {"min", "max", "count", "sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp"}
-_MOMENTS = {"var_pop", "var_samp", "stddev_pop", "stddev_samp"}
 
 
 def emit_flink(plan: Pass) -> str:
@@ -38,7 +35,7 @@ def emit_flink(plan: Pass) -> str:
         tree = with_factor_windows(CoverageGraph.of_query(query), plan.cost_model)
         plan = Pass.of_tree(plan.workload, tree, search="factor", cost_model=plan.cost_model, status="heuristic")
     for aggregate in query.parsed_aggregates:
-        if aggregate.function.name not in _FUNCTIONS - _MOMENTS or aggregate.kind is Kind.HOLISTIC:
+        if aggregate.function.engines < Engines.ALL or aggregate.kind is Kind.HOLISTIC:
             raise QueryError(
                 f"{aggregate.sql} cannot be written for Flink, which cannot merge its parts; "
                 "min, max, count, sum and avg can"
@@ -91,7 +88,7 @@ def _events(query: Query, states: Sequence[State], own: str) -> tuple[str, list[
     """Select keys, the columns that are read, and the time; return that, and how these columns lift to states."""
     taken = [*(key.name for key in query.parsed_keys), "window_start", "window_end", "window_time"]
     columns = ReadColumns(own, taken=taken)
-    lifts = [sql_of(columns.take(parse_one(state.lift, dialect=VerbatimSpark))) for state in states]
+    lifts = [sql_of(columns.take(tree_of(state.lift))) for state in states]
     keys = [f"{key.sql} AS {quoted(key.name)}" for key in query.parsed_keys]
     listed = [*keys, *map(sql_of, columns.selected), f"{query.parsed_time.sql} AS {own}time"]
     where = f" WHERE {query.where}" if query.where else ""

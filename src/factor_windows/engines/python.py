@@ -14,8 +14,9 @@ from typing import Any
 from sqlglot import exp
 
 from factor_windows import physical
-from factor_windows.engines.python_sql import Row, tree_of, value_of
+from factor_windows.engines.python_sql import Row, value_of
 from factor_windows.functions.aggregate import Aggregate
+from factor_windows.functions.expression import parse_once
 from factor_windows.physical import PhysicalPlan, Target
 from factor_windows.physical.steps import Chunk, Explode, Filter, Group, Project, Scan, Show, Step, Unpack, slot_column
 from factor_windows.physical.terms import Call, Column, Lookup, Number, OfNode, Sql, Term
@@ -55,7 +56,7 @@ def evaluate(query: Query, rows: Iterable[Row]) -> list[dict[str, Any]]:
     for window, names in query.names.items():
         groups: dict[tuple[tuple[Any, ...], int], list[Row]] = {}
         for event in events:
-            keys = tuple(value_of(tree_of(key.sql), event) for key in query.parsed_keys)
+            keys = tuple(value_of(parse_once(key.sql), event) for key in query.parsed_keys)
             for start in window.starts_of(event[":time"]):
                 groups.setdefault((keys, start), []).append(event)
         for (keys, start), group in groups.items():
@@ -81,9 +82,9 @@ def run(compiled: PhysicalPlan, rows: Iterable[Row]) -> list[dict[str, Any]]:
 def _events(where: str, time: str, rows: Iterable[Row]) -> Iterator[tuple[Row, int]]:
     """List the events that count, with their times in microseconds; those without a time fall out."""
     for row in rows:
-        if where and value_of(tree_of(where), row) is not True:
+        if where and value_of(parse_once(where), row) is not True:
             continue
-        at = value_of(tree_of(time), row)
+        at = value_of(parse_once(time), row)
         if isinstance(at, datetime):
             aware = at if at.tzinfo else at.replace(tzinfo=UTC)
             at = (aware - _EPOCH) // timedelta(microseconds=1)
@@ -95,11 +96,11 @@ def _result(query: Query, values: Sequence[Any]) -> dict[str, Any]:
     computed = dict(zip(query.computed, values, strict=True))
     if not query.formulas:
         return computed
-    return {column.name: value_of(tree_of(column.sql), computed) for column in query.parsed_output}
+    return {column.name: value_of(parse_once(column.sql), computed) for column in query.parsed_output}
 
 
 def _direct(aggregate: Aggregate, group: list[Row]) -> Any:
-    call = tree_of(aggregate.sql).copy()
+    call = parse_once(aggregate.sql).copy()
     for chosen in call.find_all(exp.Anonymous):
         if aggregate.function.name in ("first", "last") and chosen.name.lower().startswith(aggregate.function.name):
             value = chosen.expressions[0]
@@ -119,7 +120,11 @@ class _Steps:
         match step:
             case Scan():
                 for row, time in _events(step.where, step.time, rows):
-                    yield {**row, **{name: value_of(tree_of(sql), row) for name, sql in step.keys}, step.column: time}
+                    yield {
+                        **row,
+                        **{name: value_of(parse_once(sql), row) for name, sql in step.keys},
+                        step.column: time,
+                    }
             case Explode():
                 yield from self._exploded(step, rows)
             case Filter(conditions=conditions):
@@ -157,7 +162,7 @@ class _Steps:
             groups.setdefault(tuple(row[name] for name in step.by), []).append(row)
         for values, members in groups.items():
             constants = {name: self._value(term, {}) for name, term in step.constants}
-            computed = {name: value_of(tree_of(sql.text), {}, members) for name, sql in step.aggregates}
+            computed = {name: value_of(parse_once(sql.text), {}, members) for name, sql in step.aggregates}
             yield {**dict(zip(step.by, values, strict=True)), **constants, **computed}
 
     def _unpacked(self, step: Unpack, row: Row) -> Iterator[Row]:
@@ -190,7 +195,7 @@ class _Steps:
             case OfNode(values=values):
                 return values[row[names.node]]
             case Sql(text=text):
-                return value_of(tree_of(text), row)
+                return value_of(parse_once(text), row)
             case Call(function="if", arguments=(condition, value)):
                 return self._value(value, row) if self._value(condition, row) else None
             case Call(function="case", arguments=(subject, default, *pairs)):

@@ -5,20 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
-from sqlglot import exp, parse_one
-
-from factor_windows.functions.expression import VerbatimSpark
+from sqlglot import exp
 
 Row = Mapping[str, Any]
-
-
-@cache
-def tree_of(sql: str) -> exp.Expr:
-    """Parse text once; callers do not change what they get."""
-    return parse_one(sql, dialect=VerbatimSpark)
 
 
 _BINARY: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {

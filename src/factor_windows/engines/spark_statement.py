@@ -20,7 +20,7 @@ from factor_windows.spark.result import apply_post_aggregation
 from factor_windows.sql.names import Tables
 from factor_windows.sql.parse import read
 from factor_windows.sql.script import Script, planned
-from factor_windows.sql.statement import Statement, renamed
+from factor_windows.sql.statement import Statement, fill_names
 
 CANNOT_RUN = "Spark cannot run the query"
 
@@ -92,4 +92,4 @@ def _commanded(spark: SparkSession, statement: Statement, result: DataFrame) -> 
             # A view is kept as text, so it gets the text of the plans.
             plans = [optimize(query) for query in statement.queries]
             return spark.sql(emit_statement(statement, plans, dialect="spark"))
-        return spark.sql(renamed(statement.command, {"query": "SELECT * FROM {result}"}), result=result)
+        return spark.sql(fill_names(statement.command, {"query": "SELECT * FROM {result}"}), result=result)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from factor_windows.errors import QueryError
-from factor_windows.functions.expression import VerbatimSpark, sql_of
+from factor_windows.functions.expression import sql_of, tree_of
 from factor_windows.query import Query
+from factor_windows.sql.names import field_of, parts_of
 from factor_windows.sql.script import Script
-from factor_windows.sql.statement import is_union_of_all
+from factor_windows.sql.statement import choose_by, is_union_of_all
 
 
 def run_on_stream(script: Script, events: DataFrame) -> DataFrame:
@@ -26,15 +27,14 @@ def run_on_stream(script: Script, events: DataFrame) -> DataFrame:
     [plan], [queries] = script.plans, script.queries
     rows = plan.run(events)
     assert isinstance(rows, DataFrame)
-    kept = [_of_query(query, query.having) if query.having else "true" for query in queries]
+    names = [[query.name] for query in queries]
     if any(query.having for query in queries):
-        rows = rows.where(_by_query(queries, kept))
-    columns = [
-        F.expr(_by_query(queries, [_of_query(query, query.parsed_output[place].sql) for query in queries])).alias(
-            first.name
-        )
-        for place, first in enumerate(queries[0].parsed_output)
-    ]
+        kept = [_of_query(query, query.having) if query.having else "true" for query in queries]
+        rows = rows.where(choose_by("query_id", names, kept))
+    columns = []
+    for place, first in enumerate(queries[0].parsed_output):
+        texts = [_of_query(query, query.parsed_output[place].sql) for query in queries]
+        columns.append(F.expr(choose_by("query_id", names, texts)).alias(first.name))
     return rows.select(*columns)
 
 
@@ -43,18 +43,8 @@ def _of_query(query: Query, sql: str) -> str:
 
     def change(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column):
-            first, *fields = node.parts
-            own: exp.Expr = exp.column(first.name, table=query.name, quoted=True)
-            for field in fields:
-                own = exp.Dot(this=own, expression=field.copy())
-            return own
+            first, *fields = parts_of(node)
+            return field_of(exp.column(first.name, table=query.name, quoted=True), fields)
         return node
 
-    return sql_of(parse_one(sql, dialect=VerbatimSpark).transform(change))
-
-
-def _by_query(queries: tuple[Query, ...], texts: list[str]) -> str:
-    """Write an expression that is another one for the rows of each query."""
-    *cases, last = zip(queries, texts, strict=True)
-    when = [f"WHEN {sql_of(exp.Literal.string(query.name))} THEN {text}" for query, text in cases]
-    return f"CASE query_id {' '.join(when)} ELSE {last[1]} END"
+    return sql_of(tree_of(sql).transform(change))

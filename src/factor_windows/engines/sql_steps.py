@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from factor_windows import physical
 from factor_windows.engines.read_columns import ReadColumns
 from factor_windows.engines.spelling import DuckdbSpelling, SparkSpelling, Spelling, read, write
 from factor_windows.engines.untyped import is_shared, untyped
 from factor_windows.engines.written_terms import write_term
-from factor_windows.functions.expression import VerbatimSpark
+from factor_windows.functions.expression import tree_of
 from factor_windows.physical import Target
 from factor_windows.physical.steps import Explode, Filter, Group, Project, Scan, Show, Step
 from factor_windows.physical.target import Names, Values
@@ -44,7 +44,7 @@ class SqlWords:
 
     def sql(self, text: str) -> str:
         """Translate Spark SQL."""
-        return write(self.spelling.translate(parse_one(text, dialect=VerbatimSpark)), self.spelling)
+        return write(self.spelling.translate(tree_of(text)), self.spelling)
 
 
 class Writer:
@@ -103,7 +103,7 @@ class Writer:
 
     def _read(self, text: str) -> exp.Expr:
         """Read Spark SQL of the user's, or of a function's states, for this engine."""
-        return self.spelling.translate(parse_one(text, dialect=VerbatimSpark))
+        return self.spelling.translate(tree_of(text))
 
     def _ours(self, text: str) -> exp.Expr:
         return read(text, self.spelling)

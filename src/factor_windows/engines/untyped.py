@@ -6,11 +6,8 @@ from dataclasses import replace
 
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.columns import IDENTITY
-from factor_windows.functions.table import FUNCTIONS, Function, Kind, State
+from factor_windows.functions.table import FUNCTIONS, Engines, Function, Kind, State
 
-_NEED_TYPES = {"approx_percentile", "listagg"}
-_ONLY_ON_SPARK = {"approx_count_distinct", "collect_list", "collect_set"}
-"""Functions whose parts are merged by what only Spark has: sketches and arrays of arrays."""
 _DECIMALS = State("decimals", "count(CASE WHEN typeof(:x) LIKE 'decimal%' THEN :x END)", "sum(:decimals)")
 """How many decimals were added up. Spark knows types before it runs: for others nothing of this is left to compute."""
 
@@ -36,7 +33,7 @@ _UNTYPED: dict[str, Function] = {
     # Text would not do: the two instants of a repeated hour are the same text. Spark's own function goes by this hash.
     "approx_count_distinct": replace(
         FUNCTIONS["approx_count_distinct"],
-        states=(State("sketch", f"hll_sketch_agg({IDENTITY})", "hll_union_agg(:sketch)"),),
+        states=(replace(FUNCTIONS["approx_count_distinct"].states[0], lift=f"hll_sketch_agg({IDENTITY})"),),
     ),
 }
 
@@ -52,6 +49,5 @@ def untyped(aggregate: Aggregate) -> Aggregate:
 
 def is_shared(aggregate: Aggregate, dialect: str) -> bool:
     """Say whether an aggregate has partial states that this engine can merge without knowing types."""
-    if aggregate.kind is Kind.HOLISTIC or aggregate.function.name in _NEED_TYPES:
-        return False
-    return dialect == "spark" or aggregate.function.name not in _ONLY_ON_SPARK
+    least = Engines.SPARK if dialect == "spark" else Engines.SPARK_AND_DUCKDB
+    return aggregate.kind is not Kind.HOLISTIC and aggregate.function.engines >= least

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from factor_windows.errors import AggregateError
-from factor_windows.functions.expression import VerbatimSpark, name_of, parse, sql_of
+from factor_windows.functions.expression import fill_template, name_of, parse, sql_of, tree_of
 from factor_windows.functions.guards import only_where
 from factor_windows.functions.table import FUNCTIONS, Function, Kind, State
 
@@ -18,17 +18,8 @@ _ELSEWHERE_AGGREGATES = {
     *("histogram_numeric", "hll_sketch_agg", "hll_union_agg", "product"),
 }
 """Spark's aggregates that are not supported here, but must not be taken for plain functions either."""
-_ORDERED = {"listagg", "mode", "percentile_cont", "percentile_disc"}
-"""Functions that take WITHIN GROUP (ORDER BY ...)."""
-_NULLS = {"any_value", "collect_list", "first", "last"}
-"""Functions that take IGNORE NULLS and RESPECT NULLS."""
-_CONSTANTS = {
-    "ignore_nulls": "true or false",
-    "deterministic": "true or false",
-    "deviation": "a number above 0 and below 1",
-    "share": "a number from 0 to 1, or an array of them,",
-    "accuracy": "a positive whole number",
-}
+_PARTS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+"""What may stand around a call and belongs to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +49,7 @@ class Aggregate:
     @classmethod
     def of_tree(cls, tree: exp.Expr, name: str, text: str) -> Aggregate:
         """Read a parsed call; `text` is what a message quotes."""
-        parts = _taken_apart(tree)
+        parts = _take_apart(tree)
         call = parts.call
         if not isinstance(call, exp.Anonymous):
             raise AggregateError(
@@ -74,19 +65,19 @@ class Aggregate:
         _check_parts(function, arguments, parts, text)
         _check_arguments(function, arguments, distinct, parts.order is not None, text)
         if parts.nulls:
-            if function.name not in _NULLS or len(arguments) > 1:
-                takers = ", ".join(f"{each}(x)" for each in sorted(_NULLS))
+            if not function.takes_nulls or len(arguments) > 1:
+                takers = ", ".join(f"{each}(x)" for each in _names_of(lambda each: each.takes_nulls))
                 raise AggregateError(f"aggregate {text!r} has {parts.nulls} NULLS, which only {takers} take")
             if parts.nulls == "IGNORE" and "ignore_nulls" in function.parameters:
                 arguments.append(exp.true())
-        if function.name == "listagg" and len(arguments) == 1:
-            arguments.append(exp.null())
-        keeps_nulls = parts.nulls == "RESPECT" and function.name == "collect_list"
+        if function.default and len(arguments) < len(function.parameters):
+            arguments.append(tree_of(function.default))
+        keeps_nulls = parts.nulls == "RESPECT" and "ignore_nulls" not in function.parameters
         return cls(
             sql=sql_of(tree),
             name=name,
             function=function,
-            arguments=tuple(sql_of(argument) for argument in arguments),
+            arguments=tuple(map(sql_of, arguments)),
             filter=sql_of(parts.condition) if parts.condition else "",
             distinct=distinct,
             whole=keeps_nulls or parts.order is not None or "number" in function.parameters[: len(arguments)],
@@ -103,7 +94,7 @@ class Aggregate:
         >>> Aggregate.read("sum(v) FILTER (WHERE ok) AS total").only("v > 0")
         'sum(v) FILTER(WHERE ok AND v > 0)'
         """
-        return sql_of(filtered(_expression(self.sql), _expression(condition)))
+        return sql_of(add_filter(tree_of(self.sql), tree_of(condition)))
 
     def direct(self, *, time: str) -> str:
         """Return the aggregate as one call over events; first and last go by event time, which Spark's own do not.
@@ -111,7 +102,7 @@ class Aggregate:
         >>> Aggregate.read("first(v) FILTER (WHERE ok)").direct(time="ts")
         'min_by(v, ts) FILTER(WHERE ok)'
         """
-        if self.function.name in ("first", "last") and not self.distinct:
+        if self.function.by_time and not self.distinct:
             return next(state.lift for state in self.states(time=time) if state.name == "value")
         return self.sql
 
@@ -134,26 +125,27 @@ class Aggregate:
         "count(CASE WHEN kind = 'n' THEN CAST(code AS INT) END) FILTER(WHERE kind = 'n')"
         """
         guards = [self.filter] if guard and self.filter else [""]
-        arguments = [text if text == "*" else only_where(text, guards) for text in self.arguments]
-        values = {
-            parameter: _expression(text) for parameter, text in zip(self.function.parameters, arguments, strict=False)
-        }
-        conditions = [_expression(self.filter)] if self.filter else []
+        arguments = [tree_of(text if text == "*" else only_where(text, guards)) for text in self.arguments]
+        values = dict(zip(self.function.parameters, arguments, strict=False)) | {"time": tree_of(time)}
+        conditions = [tree_of(self.filter)] if self.filter else []
         ignored = values.get("ignore_nulls")
         if isinstance(ignored, exp.Boolean) and ignored.this:
-            conditions.append(_expression("NOT :x IS NULL"))
+            conditions.append(fill_template("NOT :x IS NULL", values))
         filled = []
         for state in states:
-            lift: exp.Expr = _expression(state.lift)
-            own = [lift.expression.this] if isinstance(lift, exp.Filter) else []
+            lift = fill_template(state.lift, values)
             call = lift.this if isinstance(lift, exp.Filter) else lift
             for further in arguments[len(self.function.parameters) :]:
-                call.append("expressions", _expression(further))
-            if own + conditions:
-                lift = exp.Filter(this=call, expression=exp.Where(this=exp.and_(*own, *conditions)))
-            complete = exp.replace_placeholders(lift, **values, time=_expression(time))
-            filled.append(replace(state, lift=sql_of(complete)))
+                call.append("expressions", further.copy())
+            filled.append(replace(state, lift=sql_of(add_filter(lift, *conditions) if conditions else lift)))
         return tuple(filled)
+
+    @property
+    def constants(self) -> dict[str, exp.Expr]:
+        """Return the arguments after the first by their names, which lowers may use."""
+        return {
+            name: tree_of(text) for name, text in zip(self.function.parameters[1:], self.arguments[1:], strict=False)
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +158,7 @@ class _Parts:
     nulls: str = ""
 
 
-def _taken_apart(tree: exp.Expr) -> _Parts:
+def _take_apart(tree: exp.Expr) -> _Parts:
     """Split an aggregate into what it is written with; Spark also takes `first(x IGNORE NULLS)`."""
     parts = _Parts(tree)
     while True:
@@ -177,24 +169,20 @@ def _taken_apart(tree: exp.Expr) -> _Parts:
             case exp.WithinGroup() if parts.order is None:
                 parts = replace(parts, call=tree.this, order=tree.expression)
             case exp.IgnoreNulls() | exp.RespectNulls() if not parts.nulls:
-                parts = replace(parts, call=tree.this, nulls=_nulls(tree))
+                parts = replace(parts, call=tree.this, nulls=tree.key.removesuffix("nulls").upper())
             case exp.Anonymous(expressions=[exp.IgnoreNulls() | exp.RespectNulls() as inner]) if not parts.nulls:
                 call = exp.Anonymous(this=tree.this, expressions=[inner.this])
-                return replace(parts, call=call, nulls=_nulls(inner))
+                return replace(parts, call=call, nulls=inner.key.removesuffix("nulls").upper())
             case exp.Paren():
                 parts = replace(parts, call=tree.this)
             case _:
                 return parts
 
 
-def _nulls(tree: exp.Expr) -> str:
-    return "IGNORE" if isinstance(tree, exp.IgnoreNulls) else "RESPECT"
-
-
-def is_call(tree: exp.Expr) -> bool:
+def is_call(tree: exp.Expr | None) -> bool:
     """Say whether an expression is an aggregate, with what belongs to it."""
-    if isinstance(tree, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
-        return True
+    while isinstance(tree, _PARTS):
+        tree = tree.this
     return isinstance(tree, exp.Anonymous) and tree.name.lower() in FUNCTIONS
 
 
@@ -214,16 +202,17 @@ def aggregate_inside(tree: exp.Expr) -> str:
     return ""
 
 
-def filtered(call: exp.Expr, where: exp.Expr) -> exp.Expr:
-    """Add a condition to an aggregate, to what conditions it already has."""
-    call = call.copy()
-    condition: exp.Expr = where.copy()
+def add_filter(call: exp.Expr, *conditions: exp.Expr) -> exp.Expr:
+    """Add conditions to an aggregate, to what conditions it already has."""
     if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
-        return type(call)(this=filtered(call.this, where))
+        return type(call)(this=add_filter(call.this, *conditions))
     if isinstance(call, exp.Filter):
-        condition = exp.and_(call.expression.this, condition)
-        call = call.this
-    return exp.Filter(this=call, expression=exp.Where(this=condition))
+        call, conditions = call.this, (call.expression.this, *conditions)
+    return exp.Filter(this=call.copy(), expression=exp.Where(this=exp.and_(*conditions)))
+
+
+def _names_of(has: Callable[[Function], bool]) -> list[str]:
+    return sorted({function.name for function in FUNCTIONS.values() if has(function)})
 
 
 def _check_parts(function: Function, arguments: list[exp.Expr], parts: _Parts, text: str) -> None:
@@ -233,43 +222,45 @@ def _check_parts(function: Function, arguments: list[exp.Expr], parts: _Parts, t
             raise AggregateError(f"aggregate {text!r} has the aggregate {inner!r} inside; aggregates do not nest")
     if parts.condition is not None and parts.condition.find(exp.Star):
         raise AggregateError(f"aggregate {text!r} has '*' in its FILTER; write a condition such as 'ok'")
-    if parts.order is not None and function.name not in _ORDERED:
-        takers = ", ".join(sorted(_ORDERED))
+    if parts.order is not None and not function.order:
+        takers = ", ".join(_names_of(lambda each: bool(each.order)))
         raise AggregateError(f"aggregate {text!r} has WITHIN GROUP, which only {takers} take")
-    if parts.order is None and (function.parameters == ("share",) or (not arguments and function.name == "mode")):
+    has_value = "x" in function.parameters[: len(arguments)]
+    if parts.order is None and function.order == "value" and not has_value:
         raise AggregateError(f"aggregate {text!r} has no order; write WITHIN GROUP (ORDER BY ...) after it")
 
 
 def _check_arguments(function: Function, arguments: list[exp.Expr], distinct: bool, ordered: bool, text: str) -> None:
     most = len(function.parameters)
-    least = 0 if ordered and function.name == "mode" else most - function.optional
-    many_values = function.name == "count"
-    if not (least <= len(arguments) <= most or (many_values and arguments)):
+    is_value_ordered = ordered and function.order == "value" and "x" in function.parameters
+    least = 0 if is_value_ordered else most - function.optional
+    if not (least <= len(arguments) <= most or (function.variadic and arguments)):
         expected = " or ".join(
             f"{function.name}({', '.join(function.parameters[:count])})" for count in range(least, most + 1)
         )
         raise AggregateError(f"aggregate {text!r} has {len(arguments)} arguments; write {expected}")
     for parameter, argument in zip(function.parameters, arguments, strict=False):
-        if argument.find(exp.Star) and (function.name != "count" or distinct or not isinstance(argument, exp.Star)):
+        if argument.find(exp.Star) and (not function.variadic or distinct or not isinstance(argument, exp.Star)):
             raise AggregateError(f"aggregate {text!r} has '*' as its argument; only count(*) takes it")
-        if parameter in _CONSTANTS and not _fits(parameter, argument):
-            raise AggregateError(
-                f"aggregate {text!r} has {sql_of(argument)!r} where {_CONSTANTS[parameter]} is expected"
-            )
+        expected, fits = _CONSTANTS.get(parameter, ("", None))
+        if fits is not None and not fits(argument):
+            raise AggregateError(f"aggregate {text!r} has {sql_of(argument)!r} where {expected} is expected")
 
 
-def _fits(parameter: str, argument: exp.Expr) -> bool:
-    if parameter in ("ignore_nulls", "deterministic"):
-        return isinstance(argument, exp.Boolean)
-    if parameter == "share" and isinstance(argument, exp.Array):
-        return bool(argument.expressions) and all(_fits("share", each) for each in argument.expressions)
-    if not isinstance(argument, exp.Literal) or argument.is_string:
-        return False
-    number = float(argument.this)
-    if parameter == "accuracy":
-        return number > 0 and number == int(number)
-    return 0 < number < 1 if parameter == "deviation" else 0 <= number <= 1
+def _is_number(holds: Callable[[float], bool]) -> Callable[[exp.Expr], bool]:
+    """Return what says whether an argument is a constant number with a property."""
+    return lambda argument: isinstance(argument, exp.Literal) and not argument.is_string and holds(float(argument.this))
 
 
-def _expression(text: str) -> exp.Expr:
-    return exp.Star() if text == "*" else parse_one(text, dialect=VerbatimSpark)
+def _is_share(argument: exp.Expr) -> bool:
+    shares = argument.expressions if isinstance(argument, exp.Array) else [argument]
+    return bool(shares) and all(map(_is_number(lambda number: 0 <= number <= 1), shares))
+
+
+_CONSTANTS: dict[str, tuple[str, Callable[[exp.Expr], bool]]] = {
+    **dict.fromkeys(("ignore_nulls", "deterministic"), ("true or false", lambda each: isinstance(each, exp.Boolean))),
+    "deviation": ("a number above 0 and below 1", _is_number(lambda number: 0 < number < 1)),
+    "share": ("a number from 0 to 1, or an array of them,", _is_share),
+    "accuracy": ("a positive whole number", _is_number(lambda number: number > 0 and number == int(number))),
+}
+"""Parameters that take constants only: which these are."""

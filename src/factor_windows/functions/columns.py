@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from factor_windows.functions.aggregate import Aggregate
-from factor_windows.functions.expression import VerbatimSpark, sql_of
+from factor_windows.functions.expression import fill_template, sql_of
 from factor_windows.functions.state import State
 
 IDENTITY = "CASE WHEN NOT :x IS NULL THEN xxhash64(:x) END"
@@ -41,17 +41,14 @@ class StateColumns:
         """
         own: dict[str, exp.Expr] = {}
         for state in states:
-            meaning = state.lift, _filled(state.combine, own | {state.name: exp.Placeholder(this="itself")})
+
+            def merge(column: exp.Expr, state: State = state) -> str:
+                return sql_of(fill_template(state.combine, own | {state.name: column}))
+
+            meaning = state.lift, merge(exp.Placeholder(this="itself"))
             if meaning not in self._columns:
-                column = f"{self._prefix}{len(self._columns)}"
-                merged = _filled(state.combine, own | {state.name: exp.column(column, quoted=True)})
-                self._columns[meaning] = replace(state, name=column, combine=merged)
+                name = f"{self._prefix}{len(self._columns)}"
+                self._columns[meaning] = replace(state, name=name, combine=merge(exp.column(name, quoted=True)))
             own[state.name] = exp.column(self._columns[meaning].name, quoted=True)
         self.used.append(tuple(column.name for column in own.values()))
-        constants = zip(aggregate.function.parameters[1:], aggregate.arguments[1:], strict=False)
-        values = {name: parse_one(text, dialect=VerbatimSpark) for name, text in constants}
-        return _filled(lower, own | values)
-
-
-def _filled(template: str, values: Mapping[str, exp.Expr]) -> str:
-    return sql_of(exp.replace_placeholders(parse_one(template, dialect=VerbatimSpark), **values))
+        return sql_of(fill_template(lower, own | aggregate.constants))

@@ -5,7 +5,7 @@ Used for keys, the time column, and the arguments and filters of aggregates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -82,7 +82,6 @@ class VerbatimSpark(Spark):
         """Writes literals as they stood: in double quotes, with a type before them, or with a suffix."""
 
         def literal_sql(self, expression: exp.Literal) -> str:
-            """Write text or a number."""
             return str(expression.meta.get(DOUBLE_QUOTED) or super().literal_sql(expression))
 
         def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
@@ -120,6 +119,30 @@ class Expression:
     sql: str
     name: str
 
+    @property
+    def tree(self) -> exp.Expr:
+        return tree_of(self.sql)
+
+
+@lru_cache(maxsize=4096)
+def parse_once(text: str) -> exp.Expr:
+    """Return the tree of Spark SQL that is known to be valid, the same one each time: callers do not change it."""
+    return parse_one(text, dialect=VerbatimSpark)
+
+
+def tree_of(text: str) -> exp.Expr:
+    """Return the tree of Spark SQL that is known to be valid, a copy for each caller."""
+    return parse_once(text).copy()
+
+
+def fill_template(template: str, values: Mapping[str, exp.Expr]) -> exp.Expr:
+    """Put trees in the place of the placeholders of a template.
+
+    >>> sql_of(fill_template("sum(:x) / :n", {"x": tree_of("v + 1")}))
+    'sum(v + 1) / :n'
+    """
+    return exp.replace_placeholders(parse_once(template), **{name: tree.copy() for name, tree in values.items()})
+
 
 def parse(text: str, *, what: str, error: type[FactorWindowsError]) -> tuple[exp.Expr, str]:
     """Parse one expression, and tell its alias apart; a mistake becomes `error`, in one sentence."""
@@ -128,7 +151,7 @@ def parse(text: str, *, what: str, error: type[FactorWindowsError]) -> tuple[exp
     if not text.strip():
         raise error(f"{what} is empty; write it in Spark SQL, such as 'device' or 'upper(city) AS city'")
     try:
-        tree = parse_one(text, dialect=VerbatimSpark)
+        tree = tree_of(text)
     except SqlglotError as mistake:
         details = getattr(mistake, "errors", None)
         where = f" at line {details[0]['line']}, column {details[0]['col']}" if details else ""
@@ -160,7 +183,7 @@ def sql_of(tree: exp.Expr) -> str:
 def name_fields(call: exp.Expr) -> None:
     """Write struct(...) with the names that Spark gives its fields now, before other columns stand in it.
 
-    >>> tree = parse_one("struct(k, max(v), x.y, 1 AS one)", dialect=VerbatimSpark)
+    >>> tree = tree_of("struct(k, max(v), x.y, 1 AS one)")
     >>> name_fields(tree)
     >>> sql_of(tree)
     "named_struct('k', k, 'col2', max(v), 'y', x.y, 'one', 1)"
@@ -185,20 +208,30 @@ def quoted(name: str) -> str:
     return sql_of(exp.to_identifier(name, quoted=True))
 
 
+def canonicalize(tree: exp.Expr, *, case_sensitive: bool = False) -> exp.Expr:
+    """Return an expression so that all ways to write the same are equal: without parentheses, with all names quoted.
+
+    >>> canonicalize(tree_of("(`K`) || 'X'")) == canonicalize(tree_of("k || 'X'"))
+    True
+    """
+    root = exp.Paren(this=tree.copy())
+    for paren in list(root.this.find_all(exp.Paren)):
+        paren.replace(paren.this)
+    for identifier in root.find_all(exp.Identifier):
+        identifier.set("quoted", True)
+        if not case_sensitive:
+            identifier.set("this", identifier.name.lower())
+    found: exp.Expr = root.this.pop()
+    return found
+
+
 def same_expression(one: str, other: str) -> bool:
     """Say whether two expressions are the same but for parentheses, and for quotes and case of names.
 
     >>> same_expression("(`ts`)", "TS"), same_expression("f(ts)", "fts")
     (True, False)
     """
-
-    def plain(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Paren):
-            return node.unnest()
-        return exp.to_identifier(node.name.lower(), quoted=False) if isinstance(node, exp.Identifier) else node
-
-    trees = [parse_one(text, dialect=VerbatimSpark).unnest().transform(plain) for text in (one, other)]
-    return bool(trees[0] == trees[1])
+    return bool(canonicalize(parse_once(one)) == canonicalize(parse_once(other)))
 
 
 @lru_cache(maxsize=4096)
@@ -217,7 +250,7 @@ def conjuncts(condition: str) -> tuple[str, ...]:
         else:
             yield tree
 
-    return tuple(dict.fromkeys(map(sql_of, parts(parse_one(condition, dialect=VerbatimSpark)))))
+    return tuple(dict.fromkeys(map(sql_of, parts(parse_once(condition)))))
 
 
 @lru_cache(maxsize=4096)
@@ -227,7 +260,7 @@ def depends_on(expression: str) -> frozenset[str] | None:
     >>> sorted(depends_on("substr(device, 1, n)") or ()), depends_on("v + rand()")
     (['device', 'n'], None)
     """
-    tree = parse_one(expression, dialect=VerbatimSpark)
+    tree = parse_once(expression)
     if any(DOUBLE_QUOTED in literal.meta for literal in tree.find_all(exp.Literal)):
         return None
     if any(call.name.lower() in NONDETERMINISTIC for call in tree.find_all(exp.Anonymous, exp.Column)):

@@ -10,6 +10,7 @@ from sqlglot import exp
 from factor_windows.errors import AggregateError
 from factor_windows.functions.aggregate import Aggregate, aggregate_inside, is_call, unknown
 from factor_windows.functions.expression import Expression, name_fields, name_of, parse, sql_of
+from factor_windows.functions.naming import prefix_until_free
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +47,15 @@ class Formulas:
                     name_fields(node)
                     return exp.column(keys[sql], quoted=True) if sql in keys else node
                 if sql not in calls:
-                    calls[sql] = Aggregate.of_tree(node, plain.get(sql) or _free(len(calls), taken), text)
+                    calls[sql] = Aggregate.of_tree(
+                        node, plain.get(sql) or prefix_until_free(f"__call_{len(calls)}", taken), text
+                    )
                 return exp.column(calls[sql].name, quoted=True)
 
             formula = tree.transform(column)
             _check(tree, formula, set(keys.values()) | {call.name for call in calls.values()}, text)
             shown.append(Expression(sql_of(formula), name))
         return cls(tuple(calls.values()), tuple(shown))
-
-
-def _free(number: int, taken: set[str]) -> str:
-    name = f"__call_{number}"
-    while name in taken:
-        name = f"_{name}"
-    return name
 
 
 def _check(tree: exp.Expr, formula: exp.Expr, known: set[str], text: str) -> None:

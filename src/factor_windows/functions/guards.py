@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
-from factor_windows.functions.expression import VerbatimSpark, is_typed_literal, sql_of
+from factor_windows.functions.expression import is_typed_literal, sql_of, tree_of
 
 _NEVER_FAIL = {
     *("ascii", "btrim", "char_length", "coalesce", "concat", "concat_ws", "contains", "date", "date_trunc", "day"),
@@ -35,7 +35,7 @@ def can_fail(expression: str) -> bool:
     >>> can_fail("upper(device)"), can_fail("device = 'a'"), can_fail("CAST(code AS INT)"), can_fail("a / b")
     (False, False, True, True)
     """
-    return any(map(_may_fail, parse_one(expression, dialect=VerbatimSpark).walk()))
+    return any(map(_may_fail, tree_of(expression).walk()))
 
 
 def in_order(condition: str) -> str:
@@ -49,7 +49,7 @@ def in_order(condition: str) -> str:
     >>> in_order("ok AND v IS NULL")
     'ok AND v IS NULL'
     """
-    return sql_of(_guarded(parse_one(condition, dialect=VerbatimSpark))) if can_fail(condition) else condition
+    return sql_of(_guarded(tree_of(condition))) if can_fail(condition) else condition
 
 
 def only_where(expression: str, conditions: Sequence[str]) -> str:

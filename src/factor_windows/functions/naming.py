@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Container
 from decimal import Decimal
 
 from sqlglot import exp
 
-_SYMBOLS: dict[type[exp.Expr], str] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.Mod: "%",
-    exp.IntDiv: "div",
-    exp.And: "AND",
-    exp.Or: "OR",
-    exp.EQ: "=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.NullSafeEQ: "<=>",
-    exp.BitwiseAnd: "&",
-    exp.BitwiseOr: "|",
-    exp.BitwiseXor: "^",
+_SYMBOLS: dict[type[exp.Expr], str] = {exp.And: "AND", exp.Or: "OR", exp.EQ: "=", exp.NullSafeEQ: "<=>"}
+_SYMBOLS |= {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div"}
+_SYMBOLS |= {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
+_SYMBOLS |= {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^"}
+_FORMS: dict[type[exp.Expr], str] = {
+    exp.Array: "array({expressions})",
+    exp.Between: "between({this}, {low}, {high})",
+    exp.BitwiseNot: "~{this}",
+    exp.Bracket: "{this}[{expressions}]",
+    exp.DPipe: "concat({this}, {expression})",
+    exp.Distinct: "DISTINCT {expressions}",
+    exp.Filter: "{this} FILTER (WHERE {expression})",
+    exp.ILike: "ilike({this}, {expression})",
+    exp.If: "(IF({this}, {true}, {false}))",
+    exp.IgnoreNulls: "{this}",
+    exp.In: "({this} IN ({expressions}))",
+    exp.Like: "{this} LIKE {expression}",
+    exp.NEQ: "(NOT ({this} = {expression}))",
+    exp.NullSafeNEQ: "(NOT ({this} <=> {expression}))",
+    exp.Paren: "{this}",
+    exp.RegexpLike: "RLIKE({this}, {expression})",
+    exp.Star: "1",
+    exp.Where: "{this}",
+    **{kind: f"({{this}} {symbol} {{expression}})" for kind, symbol in _SYMBOLS.items()},
 }
+"""How expressions are written, with the names of their parts."""
 _SPELLED = {"ceil": "CEIL", "floor": "FLOOR", "log10": "LOG10", "power": "POWER", "sqrt": "SQRT"}
 """Functions whose names Spark writes in capitals."""
 _RENAMED = {"array_agg": "collect_list", "dateadd": "timestampadd"}
@@ -59,36 +67,45 @@ def name_of(tree: exp.Expr) -> str:
     inner = tree.this if isinstance(tree, exp.Cast) else None
     if isinstance(tree, exp.Anonymous) and tree.name.lower() in _CASTS and len(tree.expressions) == 1:
         inner = tree.expressions[0]
-    return inner.name if isinstance(inner, exp.Column | exp.Dot) else _spelled(tree)
+    return inner.name if isinstance(inner, exp.Column | exp.Dot) else full_name_of(tree)
 
 
 def full_name_of(tree: exp.Expr) -> str:
-    """Name a column by all that it is made by: Spark names a cast of a column as the column itself."""
-    return _spelled(tree)
-
-
-def _spelled(tree: exp.Expr) -> str:
-    """Write an expression as Spark does in names: functions in lower case, operations in parentheses, text bare."""
-    if type(tree) in _SYMBOLS:
-        text = f"{_spelled(tree.this)} {_SYMBOLS[type(tree)]} {_spelled(tree.expression)}"
-        return text if isinstance(tree.expression, exp.Interval) else f"({text})"
+    """Name a column by all that it is made by, as Spark does: functions in lower case, operations in parentheses."""
+    form = _FORMS.get(type(tree))
+    if form is not None:
+        text = form.format_map(defaultdict(str, {part: _spelled(value) for part, value in tree.args.items()}))
+        # A time moved by an interval has no parentheses.
+        bare = type(tree) in _SYMBOLS and isinstance(tree.expression, exp.Interval)
+        text = text.removeprefix("(").removesuffix(")") if bare else text
+        return f"(NOT {text})" if tree.args.get("negate") else text
     for kind, spell in _SPELLINGS.items():
         if isinstance(tree, kind):
-            return f"(NOT {spell(tree)})" if tree.args.get("negate") else spell(tree)
+            return spell(tree)
     return str(tree.sql(dialect="spark", normalize_functions="lower", comments=False))
+
+
+def _spelled(value: object) -> str:
+    """Write a part of an expression, which may be a list of them."""
+    if isinstance(value, list):
+        return ", ".join(map(_spelled, value))
+    return full_name_of(value) if isinstance(value, exp.Expr) else ""
+
+
+def prefix_until_free(name: str, taken: Container[str]) -> str:
+    """Put underscores before a name until it is not in a text, or in a set of names."""
+    while name in taken:
+        name = f"_{name}"
+    return name
 
 
 def _dotted(tree: exp.Expr) -> str:
     return ".".join(part.name for part in tree.parts) if isinstance(tree, exp.Column) else tree.name
 
 
-def _list(trees: list[exp.Expr]) -> str:
-    return ", ".join(map(_spelled, trees))
-
-
 def _call(tree: exp.Expr) -> str:
     name = tree.name.lower()
-    arguments = [_spelled(argument) for argument in tree.expressions]
+    arguments = [full_name_of(argument) for argument in tree.expressions]
     if name in _CASTS and len(arguments) == 1:
         return f"CAST({arguments[0]} AS {name.upper()})"
     if name == "log" and len(arguments) == 1:
@@ -104,15 +121,15 @@ def _call(tree: exp.Expr) -> str:
 def _negated(tree: exp.Expr) -> str:
     inner = tree.this.unnest()
     if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
-        return f"({_spelled(inner.this)} IS NOT NULL)"
-    return f"(NOT {_spelled(inner)})"
+        return f"({full_name_of(inner.this)} IS NOT NULL)"
+    return f"(NOT {full_name_of(inner)})"
 
 
 def _tested(tree: exp.Expr) -> str:
     if isinstance(tree.expression, exp.Not):
         return _negated(exp.Not(this=exp.Is(this=tree.this.copy(), expression=tree.expression.this.copy())))
-    word = "IS NULL" if isinstance(tree.expression, exp.Null) else f"<=> {_spelled(tree.expression)}"
-    return f"({_spelled(tree.this)} {word})"
+    word = "IS NULL" if isinstance(tree.expression, exp.Null) else f"<=> {full_name_of(tree.expression)}"
+    return f"({full_name_of(tree.this)} {word})"
 
 
 def _number(text: str) -> str:
@@ -137,7 +154,7 @@ def _cast(tree: exp.Expr) -> str:
         return _number(tree.this.name)
     if isinstance(tree.this, exp.Literal) and kind in ("DATE", "TIMESTAMP"):
         return f"{kind} '{tree.this.name}'"
-    return f"{'TRY_CAST' if tree.args.get('safe') else 'CAST'}({_spelled(tree.this)} AS {kind})"
+    return f"{'TRY_CAST' if tree.args.get('safe') else 'CAST'}({full_name_of(tree.this)} AS {kind})"
 
 
 def _case(tree: exp.Expr) -> str:
@@ -146,11 +163,11 @@ def _case(tree: exp.Expr) -> str:
         for branch in tree.args["ifs"]
     ]
     branches = [
-        f"WHEN {_spelled(when)} THEN {_spelled(branch.args['true'])}"
+        f"WHEN {full_name_of(when)} THEN {full_name_of(branch.args['true'])}"
         for when, branch in zip(whens, tree.args["ifs"], strict=True)
     ]
     default = tree.args.get("default")
-    return " ".join(["CASE", *branches, *([f"ELSE {_spelled(default)}"] if default else []), "END"])
+    return " ".join(["CASE", *branches, *([f"ELSE {full_name_of(default)}"] if default else []), "END"])
 
 
 def _interval(tree: exp.Expr) -> str:
@@ -167,50 +184,34 @@ def _within(tree: exp.Expr) -> str:
         # Spark takes mode's order for one of preference, and writes it the other way round.
         down = bool(ordered.args.get("desc")) != (tree.this.name.lower() == "mode")
         nulls = f" {'DESC NULLS LAST' if down else 'ASC NULLS FIRST'}" if explicit else " DESC" if down else ""
-        listed.append(f"{_spelled(ordered.this)}{nulls}")
-    return f"{_spelled(tree.this)} WITHIN GROUP (ORDER BY {', '.join(listed)})"
+        listed.append(f"{full_name_of(ordered.this)}{nulls}")
+    return f"{full_name_of(tree.this)} WITHIN GROUP (ORDER BY {', '.join(listed)})"
 
 
 def _respecting(tree: exp.Expr) -> str:
     kept = tree.this.name.lower() in ("array_agg", "collect_list")
-    return f"{_spelled(tree.this)}{' RESPECT NULLS' if kept else ''}"
+    return f"{full_name_of(tree.this)}{' RESPECT NULLS' if kept else ''}"
+
+
+def _minus(tree: exp.Expr) -> str:
+    inner = full_name_of(tree.this)
+    return f"-{inner}" if isinstance(tree.this, exp.Literal) else f"(- {inner})"
 
 
 _SPELLINGS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
-    exp.Paren: lambda tree: _spelled(tree.this),
     exp.Column: _dotted,
-    exp.Dot: lambda tree: f"{_spelled(tree.this)}.{tree.expression.name}",
+    exp.Dot: lambda tree: f"{full_name_of(tree.this)}.{tree.expression.name}",
     exp.Literal: _literal,
     exp.Boolean: lambda tree: "true" if tree.this else "false",
-    exp.Star: lambda _: "1",
     exp.Anonymous: _call,
-    exp.Array: lambda tree: f"array({_list(tree.expressions)})",
-    exp.Distinct: lambda tree: f"DISTINCT {_list(tree.expressions)}",
-    exp.Filter: lambda tree: f"{_spelled(tree.this)} FILTER (WHERE {_spelled(tree.expression.this)})",
     exp.WithinGroup: _within,
-    exp.IgnoreNulls: lambda tree: _spelled(tree.this),
     exp.RespectNulls: _respecting,
-    exp.Neg: lambda tree: (
-        f"-{_spelled(tree.this)}" if isinstance(tree.this, exp.Literal) else f"(- {_spelled(tree.this)})"
-    ),
+    exp.Neg: _minus,
     exp.Not: _negated,
     exp.Is: _tested,
-    exp.NEQ: lambda tree: f"(NOT ({_spelled(tree.this)} = {_spelled(tree.expression)}))",
-    exp.NullSafeNEQ: lambda tree: f"(NOT ({_spelled(tree.this)} <=> {_spelled(tree.expression)}))",
-    exp.In: lambda tree: f"({_spelled(tree.this)} IN ({_list(tree.expressions)}))",
-    exp.Between: lambda tree: f"between({_list([tree.this, tree.args['low'], tree.args['high']])})",
-    exp.Like: lambda tree: f"{_spelled(tree.this)} LIKE {_spelled(tree.expression)}",
-    exp.ILike: lambda tree: f"ilike({_list([tree.this, tree.expression])})",
-    exp.RegexpLike: lambda tree: f"RLIKE({_list([tree.this, tree.expression])})",
-    exp.DPipe: lambda tree: f"concat({_list([tree.this, tree.expression])})",
-    exp.BitwiseNot: lambda tree: f"~{_spelled(tree.this)}",
-    exp.Bracket: lambda tree: f"{_spelled(tree.this)}[{_list(tree.expressions)}]",
     exp.Case: _case,
-    exp.If: lambda tree: f"(IF({_list([tree.this, tree.args['true'], tree.args['false']])}))",
     exp.Cast: _cast,
     exp.Interval: _interval,
-    exp.Extract: lambda tree: f"extract({tree.this.name.upper()} FROM {_spelled(tree.expression)})",
-    exp.Substring: lambda tree: (
-        f"substring({_list([part for part in (tree.this, tree.args.get('start'), tree.args.get('length')) if part])})"
-    ),
+    exp.Extract: lambda tree: f"extract({tree.this.name.upper()} FROM {full_name_of(tree.expression)})",
+    exp.Substring: lambda tree: f"substring({_spelled([part for part in tree.args.values() if part])})",
 }

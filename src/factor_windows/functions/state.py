@@ -8,6 +8,22 @@ FILTER can be added to it. A combine may use the states before its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal
+
+
+class Kind(IntEnum):
+    """How a function may be shared, from the most lenient to the strictest."""
+
+    OVERLAP_SAFE = 1
+    """Overlapping parts do no harm: reads from covers and partitions (Paper: Theorem 6)."""
+    MERGEABLE = 2
+    """Disjoint parts can be merged: reads from partitions (Paper: Theorem 5)."""
+    HOLISTIC = 3
+    """No part of bounded size helps: reads raw events only."""
+
+
+Fold = Literal["", "least", "greatest", "add"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +35,12 @@ class State:
     combine: str
     fixed: bool = False
     """Whether it takes a fixed number of bytes if its type does, so that Spark updates it in place."""
-    fold: str = ""
+    fold: Fold = ""
     """How the states of several slots merge inside a row: by `least`, `greatest` or `add`; empty if they cannot."""
+    kind: Kind = Kind.MERGEABLE
+    """Whether parts that overlap can be merged, too."""
+    by_time: bool = False
+    """Whether it goes by the order of event times."""
 
 
 def added(name: str, lift: str) -> State:
@@ -95,16 +115,16 @@ SQUARE_X = _moment("m2_x", "regr_sxx(:y, :x)", "mean_x", "mean_x")
 SQUARE_Y = _moment("m2_y", "regr_syy(:y, :x)", "mean_y", "mean_y")
 
 
+def chosen(name: str, choose: str, value: str, suffix: str = "", *, by_time: bool = False) -> State:
+    """Return a state that is the least or the greatest value, by `min` or by `max`."""
+    fold: Fold = "least" if choose == "min" else "greatest"
+    return State(name, f"{choose}({value}){suffix}", f"{choose}(:{name})", True, fold, Kind.OVERLAP_SAFE, by_time)
+
+
 def _ends(name: str, other: str) -> tuple[State, State]:
-    known = f"FILTER (WHERE NOT :{other} IS NULL)"
-    return (
-        State(
-            f"least_{name}", f"min(CAST(:{name} AS DOUBLE)) {known}", f"min(:least_{name})", fixed=True, fold="least"
-        ),
-        State(
-            f"most_{name}", f"max(CAST(:{name} AS DOUBLE)) {known}", f"max(:most_{name})", fixed=True, fold="greatest"
-        ),
-    )
+    known = f" FILTER (WHERE NOT :{other} IS NULL)"
+    value = f"CAST(:{name} AS DOUBLE)"
+    return chosen(f"least_{name}", "min", value, known), chosen(f"most_{name}", "max", value, known)
 
 
 ENDS_X, ENDS_Y = _ends("x", "y"), _ends("y", "x")

@@ -1,9 +1,10 @@
-"""Every aggregate function as data: its class, its partial states, and how they lower to its result."""
+"""Every aggregate function as data: its partial states, how they lower to its result, and how it may be written."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Literal
 
 from factor_windows.functions.state import (
     COMOMENTS,
@@ -15,177 +16,135 @@ from factor_windows.functions.state import (
     PAIRS,
     SQUARE_X,
     SQUARE_Y,
+    Fold,
     added,
+    chosen,
     sum_and_count,
     varies,
 )
+from factor_windows.functions.state import Kind as Kind
 from factor_windows.functions.state import State as State
 
 
-class Kind(IntEnum):
-    """How a function may be shared, from the most lenient to the strictest."""
+class Engines(IntEnum):
+    """Which engines can merge the states of a function, from the fewest to the most."""
 
-    OVERLAP_SAFE = 1
-    """Overlapping parts do no harm: reads from covers and partitions (Paper: Theorem 6)."""
-    MERGEABLE = 2
-    """Disjoint parts can be merged: reads from partitions (Paper: Theorem 5)."""
-    HOLISTIC = 3
-    """No part of bounded size helps: reads raw events only."""
+    TYPED_SPARK = 1
+    """Spark, and only where the types of the arguments are known."""
+    SPARK = 2
+    """Spark, which alone has the sketches, or arrays of arrays."""
+    SPARK_AND_DUCKDB = 3
+    ALL = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """An aggregate function: `lower` turns its combined states into the result."""
+    """An aggregate function: `lower` turns its combined states into the result; without states it is holistic."""
 
     name: str
-    kind: Kind
     parameters: tuple[str, ...]
     states: tuple[State, ...] = ()
     lower: str = ""
     optional: int = 0
     """How many of the last parameters may be left out."""
+    default: str = ""
+    """What stands for the last parameter if it is left out, in SQL; empty if nothing does."""
+    variadic: bool = False
+    """Whether it takes more values than one, or `*`."""
+    takes_nulls: bool = False
+    """Whether it takes IGNORE NULLS and RESPECT NULLS."""
+    order: Literal["", "rows", "value"] = ""
+    """What WITHIN GROUP (ORDER BY ...) gives, if it is taken: the order of `rows`, or the `value`."""
+    engines: Engines = Engines.SPARK_AND_DUCKDB
+
+    @property
+    def kind(self) -> Kind:
+        """Say how the function may be shared: as its strictest state."""
+        return max((state.kind for state in self.states), default=Kind.HOLISTIC)
+
+    @property
+    def by_time(self) -> bool:
+        """Say whether the function goes by the order of event times."""
+        return any(state.by_time for state in self.states)
 
 
-def _itself(name: str, *, fold: str = "", kind: Kind = Kind.OVERLAP_SAFE) -> Function:
-    """A function whose result is its own state, such as min."""
-    return Function(name, kind, ("x",), (State(name, f"{name}(:x)", f"{name}(:{name})", True, fold),), f":{name}")
+def _itself(name: str, *, fold: Fold = "", kind: Kind = Kind.OVERLAP_SAFE) -> Function:
+    """A function whose result is its own state, such as bool_or."""
+    return Function(name, ("x",), (State(name, f"{name}(:x)", f"{name}(:{name})", True, fold, kind),), f":{name}")
 
 
-def _added(name: str) -> Function:
-    """A function whose parts are summed, such as count."""
-    return Function(name, Kind.MERGEABLE, ("x",), (added(name, f"{name}(:x)"),), f":{name}")
+def _by(choose: str, by: str, *, by_time: bool = False) -> tuple[State, ...]:
+    """States of the value of one event: the one whose `by` is smallest or greatest."""
+    value = State("value", f"{choose}_by(:x, {by})", f"{choose}_by(:value, :by)", kind=Kind.OVERLAP_SAFE)
+    return chosen("by", choose, by, by_time=by_time), value
 
 
-def _chosen(name: str, parameters: tuple[str, ...], choose: str, by: str, *, optional: int = 0) -> Function:
-    """A function that returns the value of one event: the one whose `by` is smallest or greatest."""
-    states = (
-        State("by", f"{choose}({by})", f"{choose}(:by)", True, "least" if choose == "min" else "greatest"),
-        State("value", f"{choose}_by(:x, {by})", f"{choose}_by(:value, :by)"),
-    )
-    return Function(name, Kind.OVERLAP_SAFE, parameters, states, ":value", optional)
-
-
-def _listed(name: str, parameters: tuple[str, ...], lower: str, *, optional: int = 0) -> Function:
-    """A function of all values that are not null; in the order of parts, as Spark promises none."""
-    states = (State("list", "collect_list(:x)", "flatten(collect_list(:list))"),)
-    return Function(name, Kind.MERGEABLE, parameters, states, lower, optional)
-
-
-def _mean(name: str, parameters: tuple[str, ...] = ("x",), *states: State) -> Function:
-    return Function(name, Kind.MERGEABLE, parameters, states or sum_and_count(), "CASE WHEN :n > 0 THEN :sum / :n END")
-
-
-def _moments(name: str, lower: str) -> Function:
-    return Function(name, Kind.MERGEABLE, ("x",), MOMENTS, lower)
-
-
-def _regression(name: str, lower: str, *states: State) -> Function:
-    """A function of y and x, in this order."""
-    return Function(name, Kind.MERGEABLE, ("y", "x"), states, lower)
-
-
-def _sketch(
-    name: str, kind: Kind, parameters: tuple[str, ...], lift: str, combine: str, lower: str, optional: int
-) -> Function:
-    return Function(name, kind, parameters, (State("sketch", lift, combine),), lower, optional)
-
+_LIST = (State("list", "collect_list(:x)", "flatten(collect_list(:list))"),)
+"""All values that are not null; in the order of parts, as Spark promises none."""
+_SET = (State("set", "collect_set(:x)", "array_distinct(flatten(collect_list(:set)))", kind=Kind.OVERLAP_SAFE),)
+# A part without any event that passes a FILTER has null, which must not be taken for the value of an event.
+_ANY_VALUE = (State("value", "any_value(:x)", "any_value(:value, TRUE)", kind=Kind.OVERLAP_SAFE),)
+_HLL = (State("sketch", "hll_sketch_agg(:x)", "hll_union_agg(:sketch)", kind=Kind.OVERLAP_SAFE),)
+_KLL = (State("sketch", "kll_sketch_agg(:x)", "kll_merge_agg(:sketch)"),)
+_LINE = (*COMOMENTS, SQUARE_X, *ENDS_X)
+_CORRELATION = (*COMOMENTS, SQUARE_X, SQUARE_Y, *ENDS_X, *ENDS_Y)
+_MEAN = "CASE WHEN :n > 0 THEN :sum / :n END"
+_QUANTILE = "kll_sketch_get_quantile(:sketch, :share)"
+_JOINED = "CASE WHEN size(:list) > 0 THEN array_join(:list, coalesce(:delimiter, '')) END"
+_X_VARIES, _Y_VARIES = varies("x"), varies("y")
+_CORR = f"CASE WHEN :n > 1 AND {_X_VARIES} AND {_Y_VARIES} THEN :c / sqrt(:m2_x) / sqrt(:m2_y) END"
+_R2 = f"CASE WHEN {_X_VARIES} AND {_Y_VARIES} THEN :c / :m2_x * :c / :m2_y WHEN {_X_VARIES} THEN 1.0D END"
+_X, _XY, _YX = ("x",), ("x", "y"), ("y", "x")
+_VALUE, _VALUE_BY = ("x", "ignore_nulls"), ("x", "y", "number")
+_TYPED, _SPARK, _EVERY = Engines.TYPED_SPARK, Engines.SPARK, Engines.ALL
 
 _ALL = (
-    _itself("min", fold="least"),
-    _itself("max", fold="greatest"),
+    Function("min", _X, (chosen("min", "min", ":x"),), ":min", engines=_EVERY),
+    Function("max", _X, (chosen("max", "max", ":x"),), ":max", engines=_EVERY),
     _itself("bool_and", fold="least"),
     _itself("bool_or", fold="greatest"),
     _itself("bit_and"),
     _itself("bit_or"),
     _itself("bit_xor", kind=Kind.MERGEABLE),
-    Function(
-        "collect_set",
-        Kind.OVERLAP_SAFE,
-        ("x",),
-        (State("set", "collect_set(:x)", "array_distinct(flatten(collect_list(:set)))"),),
-        ":set",
-    ),
-    _listed("collect_list", ("x",), ":list"),
-    _listed(
-        "listagg",
-        ("x", "delimiter"),
-        "CASE WHEN size(:list) > 0 THEN array_join(:list, coalesce(:delimiter, '')) END",
-        optional=1,
-    ),
-    _sketch(
-        "approx_count_distinct",
-        Kind.OVERLAP_SAFE,
-        ("x", "deviation"),
-        "hll_sketch_agg(:x)",
-        "hll_union_agg(:sketch)",
-        "hll_sketch_estimate(:sketch)",
-        optional=1,
-    ),
-    # A part without any event that passes a FILTER has null, which must not be taken for the value of an event.
-    Function(
-        "any_value",
-        Kind.OVERLAP_SAFE,
-        ("x", "ignore_nulls"),
-        (State("value", "any_value(:x)", "any_value(:value, TRUE)"),),
-        ":value",
-        optional=1,
-    ),
-    _chosen("first", ("x", "ignore_nulls"), "min", ":time", optional=1),
-    _chosen("last", ("x", "ignore_nulls"), "max", ":time", optional=1),
-    _chosen("min_by", ("x", "y", "number"), "min", ":y", optional=1),
-    _chosen("max_by", ("x", "y", "number"), "max", ":y", optional=1),
-    _added("count"),
-    _added("count_if"),
-    _added("sum"),
-    _mean("avg"),
-    Function("try_sum", Kind.MERGEABLE, ("x",), sum_and_count(careful=True), ":sum"),
-    _mean("try_avg", ("x",), *sum_and_count(careful=True)),
-    _moments("var_pop", "CASE WHEN :n > 0 THEN greatest(0.0D, :m2) / :n END"),
-    _moments("var_samp", "CASE WHEN :n > 1 THEN greatest(0.0D, :m2) / (:n - 1) END"),
-    _moments("stddev_pop", "CASE WHEN :n > 0 THEN sqrt(greatest(0.0D, :m2) / :n) END"),
-    _moments("stddev_samp", "CASE WHEN :n > 1 THEN sqrt(greatest(0.0D, :m2) / (:n - 1)) END"),
-    Function("covar_pop", Kind.MERGEABLE, ("x", "y"), COMOMENTS, "CASE WHEN :n > 0 THEN :c / :n END"),
-    Function("covar_samp", Kind.MERGEABLE, ("x", "y"), COMOMENTS, "CASE WHEN :n > 1 THEN :c / (:n - 1) END"),
-    Function(
-        "corr",
-        Kind.MERGEABLE,
-        ("x", "y"),
-        (*COMOMENTS, SQUARE_X, SQUARE_Y, *ENDS_X, *ENDS_Y),
-        f"CASE WHEN :n > 1 AND {varies('x')} AND {varies('y')} THEN :c / sqrt(:m2_x) / sqrt(:m2_y) END",
-    ),
-    _regression("regr_count", ":n", PAIRS),
-    _mean("regr_avgx", ("y", "x"), *sum_and_count(":x", of=":y")),
-    _mean("regr_avgy", ("y", "x"), *sum_and_count(":y", of=":x")),
-    _regression("regr_sxx", "CASE WHEN :n > 0 THEN greatest(0.0D, :m2_x) END", PAIRS, MEAN_X, SQUARE_X),
-    _regression("regr_syy", "CASE WHEN :n > 0 THEN greatest(0.0D, :m2_y) END", PAIRS, MEAN_Y, SQUARE_Y),
-    _regression("regr_sxy", ":c", *COMOMENTS),
-    _regression("regr_slope", f"CASE WHEN {varies('x')} THEN :c / :m2_x END", *COMOMENTS, SQUARE_X, *ENDS_X),
-    _regression(
-        "regr_intercept",
-        f"CASE WHEN {varies('x')} THEN :mean_y - :c / :m2_x * :mean_x END",
-        *(*COMOMENTS, SQUARE_X, *ENDS_X),
-    ),
-    _regression(
-        "regr_r2",
-        f"CASE WHEN {varies('x')} AND {varies('y')} THEN :c / :m2_x * :c / :m2_y WHEN {varies('x')} THEN 1.0D END",
-        *(*COMOMENTS, SQUARE_X, SQUARE_Y, *ENDS_X, *ENDS_Y),
-    ),
-    _sketch(
-        "approx_percentile",
-        Kind.MERGEABLE,
-        ("x", "share", "accuracy"),
-        "kll_sketch_agg(:x)",
-        "kll_merge_agg(:sketch)",
-        "kll_sketch_get_quantile(:sketch, :share)",
-        optional=1,
-    ),
-    Function("kurtosis", Kind.HOLISTIC, ("x",)),
-    Function("skewness", Kind.HOLISTIC, ("x",)),
-    Function("median", Kind.HOLISTIC, ("x",)),
-    Function("percentile", Kind.HOLISTIC, ("x", "share", "frequency"), optional=1),
-    Function("percentile_cont", Kind.HOLISTIC, ("share",)),
-    Function("percentile_disc", Kind.HOLISTIC, ("share",)),
-    Function("mode", Kind.HOLISTIC, ("x", "deterministic"), optional=1),
+    Function("collect_set", _X, _SET, ":set", engines=_SPARK),
+    Function("collect_list", _X, _LIST, ":list", takes_nulls=True, engines=_SPARK),
+    Function("listagg", ("x", "delimiter"), _LIST, _JOINED, 1, default="NULL", order="rows", engines=_TYPED),
+    Function("approx_count_distinct", ("x", "deviation"), _HLL, "hll_sketch_estimate(:sketch)", 1, engines=_SPARK),
+    Function("any_value", _VALUE, _ANY_VALUE, ":value", 1, takes_nulls=True),
+    Function("first", _VALUE, _by("min", ":time", by_time=True), ":value", 1, takes_nulls=True),
+    Function("last", _VALUE, _by("max", ":time", by_time=True), ":value", 1, takes_nulls=True),
+    Function("min_by", _VALUE_BY, _by("min", ":y"), ":value", 1),
+    Function("max_by", _VALUE_BY, _by("max", ":y"), ":value", 1),
+    Function("count", _X, (added("count", "count(:x)"),), ":count", variadic=True, engines=_EVERY),
+    Function("count_if", _X, (added("count_if", "count_if(:x)"),), ":count_if"),
+    Function("sum", _X, (added("sum", "sum(:x)"),), ":sum", engines=_EVERY),
+    Function("avg", _X, sum_and_count(), _MEAN, engines=_EVERY),
+    Function("try_sum", _X, sum_and_count(careful=True), ":sum"),
+    Function("try_avg", _X, sum_and_count(careful=True), _MEAN),
+    Function("var_pop", _X, MOMENTS, "CASE WHEN :n > 0 THEN greatest(0.0D, :m2) / :n END"),
+    Function("var_samp", _X, MOMENTS, "CASE WHEN :n > 1 THEN greatest(0.0D, :m2) / (:n - 1) END"),
+    Function("stddev_pop", _X, MOMENTS, "CASE WHEN :n > 0 THEN sqrt(greatest(0.0D, :m2) / :n) END"),
+    Function("stddev_samp", _X, MOMENTS, "CASE WHEN :n > 1 THEN sqrt(greatest(0.0D, :m2) / (:n - 1)) END"),
+    Function("covar_pop", _XY, COMOMENTS, "CASE WHEN :n > 0 THEN :c / :n END"),
+    Function("covar_samp", _XY, COMOMENTS, "CASE WHEN :n > 1 THEN :c / (:n - 1) END"),
+    Function("corr", _XY, _CORRELATION, _CORR),
+    Function("regr_count", _YX, (PAIRS,), ":n"),
+    Function("regr_avgx", _YX, sum_and_count(":x", of=":y"), _MEAN),
+    Function("regr_avgy", _YX, sum_and_count(":y", of=":x"), _MEAN),
+    Function("regr_sxx", _YX, (PAIRS, MEAN_X, SQUARE_X), "CASE WHEN :n > 0 THEN greatest(0.0D, :m2_x) END"),
+    Function("regr_syy", _YX, (PAIRS, MEAN_Y, SQUARE_Y), "CASE WHEN :n > 0 THEN greatest(0.0D, :m2_y) END"),
+    Function("regr_sxy", _YX, COMOMENTS, ":c"),
+    Function("regr_slope", _YX, _LINE, f"CASE WHEN {_X_VARIES} THEN :c / :m2_x END"),
+    Function("regr_intercept", _YX, _LINE, f"CASE WHEN {_X_VARIES} THEN :mean_y - :c / :m2_x * :mean_x END"),
+    Function("regr_r2", _YX, _CORRELATION, _R2),
+    Function("approx_percentile", ("x", "share", "accuracy"), _KLL, _QUANTILE, 1, engines=_TYPED),
+    Function("kurtosis", _X),
+    Function("skewness", _X),
+    Function("median", _X),
+    Function("percentile", ("x", "share", "frequency"), optional=1),
+    Function("percentile_cont", ("share",), order="value"),
+    Function("percentile_disc", ("share",), order="value"),
+    Function("mode", ("x", "deterministic"), optional=1, order="value"),
 )
 _SYNONYMS = {
     "mean": "avg",

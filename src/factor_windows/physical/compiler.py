@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from factor_windows.algebra.slices import Slices
-from factor_windows.functions.expression import VerbatimSpark, sql_of
+from factor_windows.functions.expression import sql_of, tree_of
 from factor_windows.physical.assigner import ALWAYS, EVERYWHERE
 from factor_windows.physical.choose import PARTITIONS, choose_layout
 from factor_windows.physical.layout import Distribution, Layout, Level
@@ -277,7 +277,7 @@ def _where(answers: Sequence[bool], name: str, value: Term) -> Term:
 
 def _in_slots(lift: str, slot: str, number: int) -> list[str]:
     """Lift only the events of one slot, for each slot."""
-    tree = parse_one(lift, dialect=VerbatimSpark)
+    tree = tree_of(lift)
     call, also = tree, ""
     if isinstance(tree, exp.Filter):
         call, also = tree.this, f" AND ({sql_of(tree.expression.this)})"

@@ -2,55 +2,39 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DayTimeIntervalType,
-    DecimalType,
-    MapType,
-    NumericType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-    YearMonthIntervalType,
-)
+from pyspark.sql import types as T
 
-_VALUES: tuple[tuple[type[DataType], str], ...] = (
-    (DecimalType, "0BD"),
-    (NumericType, "0Y"),
-    (StringType, "''"),
-    (BinaryType, "X''"),
-    (BooleanType, "false"),
-    (DateType, "DATE '1970-01-01'"),
-    (TimestampType, "timestamp_micros(0L)"),
-    (TimestampNTZType, "TIMESTAMP_NTZ '1970-01-01'"),
-    (DayTimeIntervalType, "INTERVAL '0' DAY"),
-    (YearMonthIntervalType, "INTERVAL '0' MONTH"),
-    (ArrayType, "array()"),
-    (MapType, "map()"),
+_VALUES: tuple[tuple[type[T.DataType], str], ...] = (
+    (T.DecimalType, "0BD"),
+    (T.NumericType, "0Y"),
+    (T.StringType, "''"),
+    (T.BinaryType, "X''"),
+    (T.BooleanType, "false"),
+    (T.DateType, "DATE '1970-01-01'"),
+    (T.TimestampType, "timestamp_micros(0L)"),
+    (T.TimestampNTZType, "TIMESTAMP_NTZ '1970-01-01'"),
+    (T.DayTimeIntervalType, "INTERVAL '0' DAY"),
+    (T.YearMonthIntervalType, "INTERVAL '0' MONTH"),
+    (T.ArrayType, "array()"),
+    (T.MapType, "map()"),
 )
 """A value of each type, of the narrowest that Spark widens without the possibility of null."""
 
 
-def never_null(sql: str, field: StructField) -> str:
+def never_null(sql: str, field: T.StructField) -> str:
     """Return an expression that Spark knows not to be null, if the field is not.
 
-    >>> from pyspark.sql.types import LongType
-    >>> never_null("`n`", StructField("n", LongType(), nullable=False)), never_null("`n`", StructField("n", LongType()))
+    >>> count = T.StructField("n", T.LongType(), nullable=False)
+    >>> never_null("`n`", count), never_null("`n`", T.StructField("n", T.LongType()))
     ('coalesce(`n`, 0Y)', '`n`')
     """
     value = None if field.nullable else _value(field.dataType)
     return sql if value is None else f"coalesce({sql}, {value})"
 
 
-def _value(kind: DataType) -> str | None:
+def _value(kind: T.DataType) -> str | None:
     """Return some value of a type; none for a type that is not known."""
-    if isinstance(kind, StructType):
+    if isinstance(kind, T.StructType):
         values = [_value(field.dataType) for field in kind]
         if None in values:
             return None

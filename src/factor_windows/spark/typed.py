@@ -7,43 +7,21 @@ from dataclasses import replace
 from math import ceil, log2
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    ByteType,
-    DataType,
-    DayTimeIntervalType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructType,
-    YearMonthIntervalType,
-)
-from sqlglot import exp, parse_one
+from pyspark.sql import types as T
+from sqlglot import exp
 
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.columns import IDENTITY
-from factor_windows.functions.expression import VerbatimSpark, sql_of
+from factor_windows.functions.expression import sql_of
 from factor_windows.functions.state import ENDS_X, ENDS_Y, HALVES, JOINED_HALVES, added, guarded, sum_and_count
 from factor_windows.functions.table import Kind, State
 
-_KLL: dict[type[DataType], str] = {
-    ByteType: "bigint",
-    ShortType: "bigint",
-    IntegerType: "bigint",
-    LongType: "bigint",
-    FloatType: "float",
-    DoubleType: "double",
-}
+_KLL: dict[type[T.DataType], str] = {T.FloatType: "float", T.DoubleType: "double"}
+_KLL |= dict.fromkeys((T.ByteType, T.ShortType, T.IntegerType, T.LongType), "bigint")
 _OTHER_ARGUMENT = {"regr_avgx": (":x", ":y"), "regr_avgy": (":y", ":x")}
-_INTERVAL_OVERFLOW: dict[type[DataType], str] = {
-    DayTimeIntervalType: "INTERVAL '106751991' DAY + INTERVAL '106751991' DAY * least(:n, 1) < INTERVAL '0' DAY",
-    YearMonthIntervalType: "INTERVAL '2147483647' MONTH + INTERVAL '1' MONTH * least(:n, 1) < INTERVAL '0' MONTH",
+_INTERVAL_OVERFLOW: dict[type[T.DataType], str] = {
+    T.DayTimeIntervalType: "INTERVAL '106751991' DAY + INTERVAL '106751991' DAY * least(:n, 1) < INTERVAL '0' DAY",
+    T.YearMonthIntervalType: "INTERVAL '2147483647' MONTH + INTERVAL '1' MONTH * least(:n, 1) < INTERVAL '0' MONTH",
 }
 """Sums of intervals that overflow if there is any value, with the error that Spark has for it in every mode."""
 
@@ -54,7 +32,7 @@ Typed = tuple[Sequence[State], str]
 
 
 def typed_states(
-    aggregate: Aggregate, result: DataType, types: list[DataType], events: DataFrame, *, earlier: bool = False
+    aggregate: Aggregate, result: T.DataType, types: list[T.DataType], events: DataFrame, *, earlier: bool = False
 ) -> Typed | None:
     """Return the states and the lower that suit the types, or nothing if the aggregate cannot be shared.
 
@@ -73,16 +51,16 @@ def typed_states(
         case "regr_avgx" | "regr_avgy":
             argument, other = _OTHER_ARGUMENT[function.name]
             return _mean(result, types[function.parameters.index(argument[1:])], argument, of=other)
-        case "listagg" if isinstance(types[0], BinaryType):
+        case "listagg" if isinstance(types[0], T.BinaryType):
             return None
-        case "listagg" if not isinstance(types[0], StringType):
+        case "listagg" if not isinstance(types[0], T.StringType):
             [listed] = function.states
             return [replace(listed, lift="collect_list(CAST(:x AS STRING))")], function.lower
         case "approx_count_distinct" if has_maps(types[0]):
             return None
         case "approx_count_distinct":
             [sketch] = function.states
-            plain = isinstance(types[0], IntegerType | LongType | StringType | BinaryType)
+            plain = isinstance(types[0], T.IntegerType | T.LongType | T.StringType | T.BinaryType)
             lift = f"hll_sketch_agg({':x' if plain else IDENTITY}, {_hll_size(aggregate)})"
             return [replace(sketch, lift=lift)], function.lower
         case "approx_percentile":
@@ -90,17 +68,19 @@ def typed_states(
     return function.states, function.lower
 
 
-def _earlier(aggregate: Aggregate, result: DataType, types: list[DataType], events: DataFrame) -> Typed | None:
+def _earlier(aggregate: Aggregate, result: T.DataType, types: list[T.DataType], events: DataFrame) -> Typed | None:
     """Return the states that version 0.1.0 had, where they were others."""
     function = aggregate.function
     match function.name:
         case "sum":
             return [added("sum", "sum(:x)")], ":sum"
-        case "avg" if isinstance(result, DecimalType) and isinstance(types[0], DecimalType):
+        case "avg" if isinstance(result, T.DecimalType) and isinstance(types[0], T.DecimalType):
             return sum_and_count(), _decimal_mean(result, types[0], cast="CAST")
-        case "avg" if isinstance(result, DoubleType):
+        case "avg" if isinstance(result, T.DoubleType):
             return [added("sum", "sum(CAST(:x AS DOUBLE))"), added("n", "count(CAST(:x AS DOUBLE))")], function.lower
-        case "approx_count_distinct" if not isinstance(types[0], IntegerType | LongType | StringType | BinaryType):
+        case "approx_count_distinct" if not isinstance(
+            types[0], T.IntegerType | T.LongType | T.StringType | T.BinaryType
+        ):
             [sketch] = function.states
             return [replace(sketch, lift=f"hll_sketch_agg(CAST(:x AS STRING), {_hll_size(aggregate)})")], function.lower
         case "covar_pop" | "covar_samp" | "corr":
@@ -115,37 +95,37 @@ def _earlier(aggregate: Aggregate, result: DataType, types: list[DataType], even
     return None
 
 
-def _sum(argument: DataType) -> Typed:
+def _sum(argument: T.DataType) -> Typed:
     match argument:
-        case LongType():
+        case T.LongType():
             return HALVES, JOINED_HALVES
-        case DecimalType() if _is_wide(argument):
+        case T.DecimalType() if _is_wide(argument):
             return sum_and_count(careful=True), guarded(":sum")
-        case DayTimeIntervalType() | YearMonthIntervalType():
+        case T.DayTimeIntervalType() | T.YearMonthIntervalType():
             return sum_and_count(careful=True), guarded(":sum", _INTERVAL_OVERFLOW[type(argument)])
     return [added("sum", "sum(:x)")], ":sum"
 
 
-def _mean(result: DataType, argument: DataType, name: str, *, of: str = "", tries: bool = False) -> Typed:
+def _mean(result: T.DataType, argument: T.DataType, name: str, *, of: str = "", tries: bool = False) -> Typed:
     mean = "CASE WHEN :n > 0 THEN :sum / :n END"
     match result:
-        case DecimalType() if isinstance(argument, DecimalType):
+        case T.DecimalType() if isinstance(argument, T.DecimalType):
             mean = _decimal_mean(result, argument, cast="TRY_CAST" if tries else "CAST")
             if not _is_wide(argument):
                 return sum_and_count(name, of=of), mean
             return sum_and_count(name, of=of, careful=True), mean if tries else guarded(mean)
-        case DayTimeIntervalType() | YearMonthIntervalType():
+        case T.DayTimeIntervalType() | T.YearMonthIntervalType():
             lower = mean if tries else guarded(mean, _INTERVAL_OVERFLOW[type(result)])
             return sum_and_count(name, of=of, careful=True), lower
     return sum_and_count(f"CAST({name} AS DOUBLE)", of=of), mean
 
 
-def _is_wide(decimal: DecimalType) -> bool:
+def _is_wide(decimal: T.DecimalType) -> bool:
     """Say whether sums of such decimals can overflow: Spark gives them ten digits more, if there are so many."""
     return decimal.precision + 10 > 38
 
 
-def _decimal_mean(result: DecimalType, argument: DecimalType, *, cast: str) -> str:
+def _decimal_mean(result: T.DecimalType, argument: T.DecimalType, *, cast: str) -> str:
     """Divide a decimal sum by a count and round once, to the result's scale, as Spark's own avg does.
 
     Spark's division of two decimals first cuts the quotient to a scale that depends on how wide the types are. So the
@@ -174,12 +154,12 @@ def _decimal_mean(result: DecimalType, argument: DecimalType, *, cast: str) -> s
     return f"CASE WHEN :n > 0 THEN {value} END"
 
 
-def _digits(fraction: str, result: DecimalType) -> str:
+def _digits(fraction: str, result: T.DecimalType) -> str:
     """Write the digits of a fraction after its whole part."""
     return f"substr(to_char(abs({fraction}), '0.{'0' * result.scale}'), 2)"
 
 
-def _percentile(aggregate: Aggregate, argument: DataType, events: DataFrame) -> Typed | None:
+def _percentile(aggregate: Aggregate, argument: T.DataType, events: DataFrame) -> Typed | None:
     kind = _KLL.get(type(argument))
     if kind is None or not _has_function(events, f"kll_sketch_agg_{kind}"):
         return None
@@ -195,7 +175,7 @@ def _percentile(aggregate: Aggregate, argument: DataType, events: DataFrame) -> 
         # It is never null, which Spark cannot know, and must: in its own arrays of quantiles there is no null.
         return f"coalesce({value}, 0.0D)"
 
-    tree = parse_one(aggregate.arguments[1], dialect=VerbatimSpark)
+    tree = aggregate.constants["share"]
     shares = [among_nans(sql_of(share)) for share in (tree.expressions if isinstance(tree, exp.Array) else [tree])]
     values = f"array({', '.join(shares)})" if isinstance(tree, exp.Array) else shares[0]
     lift = f"kll_sketch_agg_{kind}(nanvl(:x, {kind}('Infinity')), {size})"
@@ -211,13 +191,13 @@ def _plain_percentile(aggregate: Aggregate, kind: str) -> Typed:
     return states, f"CASE WHEN kll_sketch_get_n_{kind}(:sketch) > 0 THEN {quantile} END"
 
 
-def has_maps(kind: DataType) -> bool:
+def has_maps(kind: T.DataType) -> bool:
     """Say whether values of a type have maps in them, which Spark groups by, and neither sorts nor hashes."""
-    if isinstance(kind, ArrayType):
+    if isinstance(kind, T.ArrayType):
         return has_maps(kind.elementType)
-    if isinstance(kind, StructType):
+    if isinstance(kind, T.StructType):
         return any(has_maps(field.dataType) for field in kind)
-    return isinstance(kind, MapType)
+    return isinstance(kind, T.MapType)
 
 
 def _hll_size(aggregate: Aggregate) -> int:

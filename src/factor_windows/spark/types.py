@@ -7,16 +7,7 @@ from itertools import islice
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    NumericType,
-    StructField,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 from factor_windows.algebra.pane_row import Packing
 from factor_windows.errors import QueryError
@@ -29,7 +20,7 @@ from factor_windows.spark.messages import spark_says
 from factor_windows.spark.nullability import never_null
 from factor_windows.spark.typed import typed_states
 
-_FIXED_SIZE = (NumericType, BooleanType, DateType, TimestampType, TimestampNTZType)
+_FIXED_SIZE = (T.NumericType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType)
 _EPOCH_NTZ = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
@@ -38,15 +29,15 @@ class ResultColumn(Result):
     """One result, as Spark itself would name and type it."""
 
     name: str
-    type: DataType
+    type: T.DataType
 
 
 @dataclass(frozen=True, slots=True)
 class Types:
     """What a DataFrame says about a query: names and types, as the user's own query would have them."""
 
-    keys: tuple[StructField, ...]
-    time: DataType
+    keys: tuple[T.StructField, ...]
+    time: T.DataType
     results: tuple[ResultColumn, ...]
     states: tuple[State, ...]
     """The partial states, with the names of their columns and, instead of placeholders, columns to combine."""
@@ -66,13 +57,13 @@ def types_of(query: Query, events: DataFrame, prefix: str, *, earlier: bool = Fa
         asked = [
             query.parsed_time.sql,
             *query.asked_keys,
-            *(text for each in query.parsed_aggregates for text in _read(each)),
+            *(text for each in query.parsed_aggregates for text in _typed_arguments(each)),
         ]
         fields = iter(events.select(*(F.expr(text) for text in asked)).schema)
         results = events.agg(*(F.expr(aggregate) for aggregate in query.asked_aggregates)).schema
     time = next(fields).dataType
     keys = tuple(islice(fields, len(query.keys)))
-    if not isinstance(time, TimestampType | TimestampNTZType | DateType):
+    if not isinstance(time, T.TimestampType | T.TimestampNTZType | T.DateType):
         raise QueryError(
             f"time {query.time!r} is of type {time.simpleString()}; it must be a timestamp, a timestamp_ntz or a date"
         )
@@ -80,7 +71,7 @@ def types_of(query: Query, events: DataFrame, prefix: str, *, earlier: bool = Fa
     columns = []
     shared = True
     for aggregate, field in zip(query.parsed_aggregates, results, strict=True):
-        types = [argument.dataType for argument in islice(fields, len(_read(aggregate)))]
+        types = [argument.dataType for argument in islice(fields, len(_typed_arguments(aggregate)))]
         typed = typed_states(aggregate, field.dataType, types, events, earlier=earlier)
         shared = shared and typed is not None
         lower = ""
@@ -110,18 +101,18 @@ def packing_of(query: Query, types: Types) -> Packing | None:
     if packing is None or not all(isinstance(result.type, _FIXED_SIZE) for result in types.results):
         return None
     # Decimals grow with each addition that Spark is asked for.
-    exact = not any(isinstance(result.type, DecimalType) for result in types.results)
+    exact = not any(isinstance(result.type, T.DecimalType) for result in types.results)
     return replace(packing, folds=packing.folds and exact)
 
 
-def _read(aggregate: Aggregate) -> list[str]:
+def _typed_arguments(aggregate: Aggregate) -> list[str]:
     """List the arguments that have a type."""
     return [text for text in aggregate.arguments if text != "*"]
 
 
-def microseconds(sql: str, time: DataType) -> str:
+def microseconds(sql: str, time: T.DataType) -> str:
     """Return a time as Spark's window() counts it: microseconds since 1970."""
-    if isinstance(time, TimestampNTZType):
+    if isinstance(time, T.TimestampNTZType):
         # No function turns a time without a zone into a number without going through the session's zone.
         return (
             f"unix_date(CAST({sql} AS DATE)) * 86400000000L + hour({sql}) * 3600000000L + minute({sql}) * 60000000L"
@@ -130,8 +121,8 @@ def microseconds(sql: str, time: DataType) -> str:
     return f"unix_micros(CAST({sql} AS TIMESTAMP))"
 
 
-def timestamp(micros: str, time: DataType) -> str:
+def timestamp(micros: str, time: T.DataType) -> str:
     """Return microseconds as a time of the same kind as the events'."""
-    if isinstance(time, TimestampNTZType):
+    if isinstance(time, T.TimestampNTZType):
         return f"{_EPOCH_NTZ} + INTERVAL '0.000001' SECOND * ({micros})"
     return f"timestamp_micros({micros})"

@@ -106,7 +106,7 @@ class Flink(WindowedSpark):
 DIALECTS: dict[str, type[WindowedSpark]] = {"spark": WindowedSpark, "azure": Azure, "flink": Flink}
 
 
-def recognized(text: str) -> str:
+def recognize_dialect(text: str) -> str:
     """Tell the dialect by the words that only one of them has."""
     try:
         tokens = WindowedSpark().tokenize(text)

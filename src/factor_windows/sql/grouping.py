@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations, product
+from math import prod
 
 from sqlglot import exp
 
+from factor_windows.functions.aggregate import is_call
 from factor_windows.functions.expression import name_of
 from factor_windows.sql.located_error import located_error
-from factor_windows.sql.names import Tables, unaliased
-from factor_windows.sql.resolve import SEVERAL_SETS, is_call
+from factor_windows.sql.names import Tables, strip_alias
+from factor_windows.sql.resolve import SEVERAL_SETS
 from factor_windows.sql.windows import WINDOW_CALLS, call_name
 
 MOST_SETS = 256
@@ -27,14 +29,12 @@ def for_each_set(select: exp.Select, tables: Tables) -> list[exp.Select]:
         if group.args.get(part):
             raise located_error(group, "write GROUPING SETS, ROLLUP and CUBE with all their keys, such as ROLLUP(a, b)")
     chosen = [list(_sets(element)) for element in group.expressions]
-    size = 1
-    for sets in chosen:
-        size *= len(sets)
+    size = prod(map(len, chosen))
     if size > MOST_SETS:
         raise located_error(group, f"GROUP BY has {size} sets of keys; at most {MOST_SETS} are written out")
     together = [_once((item for items in parts for item in items), tables) for parts in product(*chosen)]
     every = _once((item for items in together for item in items), tables)
-    return [_OneSet(items, every, tables).written(select) for items in together]
+    return [_OneSet(items, every, tables).write(select) for items in together]
 
 
 def _sets(element: exp.Expr) -> Iterator[Items]:
@@ -78,42 +78,33 @@ class _OneSet:
         self.absent = {tables.form(item) for item in every} - self.own
         self.kinds = {type(form) for form in self.absent}
 
-    def written(self, select: exp.Select) -> exp.Select:
-        """Write a SELECT for this set."""
+    def write(self, select: exp.Select) -> exp.Select:
         copied = select.copy()
         shown = []
         for column in copied.expressions:
             name = column.alias or (column.name if isinstance(column, exp.Column | exp.Dot) else name_of(column))
-            shown.append(exp.alias_(self._changed(unaliased(column)), name, quoted=True))
+            shown.append(exp.alias_(self._rewrite(strip_alias(column)), name, quoted=True))
         copied.set("expressions", shown)
         having = copied.args.get("having")
         if having is not None:
-            copied.set("having", exp.Having(this=self._changed(having.this)))
+            copied.set("having", exp.Having(this=self._rewrite(having.this)))
         copied.set("group", exp.Group(expressions=[item.copy() for item in self.items]))
         return copied
 
-    def _changed(self, tree: exp.Expr) -> exp.Expr:
-        root = exp.Paren(this=tree.copy())
-
+    def _rewrite(self, tree: exp.Expr) -> exp.Expr:
         def change(node: exp.Expr) -> exp.Expr:
             if call_name(node) in ("grouping", "grouping_id"):
                 return self._grouping(node)
-            if isinstance(node, exp.Column) and not node.table and node.name.lower() == "grouping__id":
+            if is_grouping_id(node):
                 return self._grouping(exp.Anonymous(this="grouping_id"))
-            if node is root:
-                return node
             if is_call(node) or self._has(node, self.own):
                 # Within an aggregate and within a key that is there, a key is the event's own.
-                return _Left(this=node.copy())
+                return node.copy()
             if type(node.unnest()) not in self.kinds or not self._has(node, self.absent):
                 return node
-            return exp.Null() if node.parent is root else _typed_null(node)
+            return exp.Null() if node.parent is None else _typed_null(node)
 
-        changed = root.transform(change, copy=False)
-        for left in list(changed.find_all(_Left)):
-            left.replace(left.this)
-        found: exp.Expr = changed.this.pop()
-        return found
+        return tree.transform(change)
 
     def _has(self, node: exp.Expr, forms: set[exp.Expr]) -> bool:
         return isinstance(node, exp.Condition) and self.tables.form(node) in forms
@@ -125,8 +116,9 @@ class _OneSet:
         return exp.cast(exp.Literal.number(int(bits, 2)), kind)
 
 
-class _Left(exp.Paren):
-    """A part of an expression that stays as it is."""
+def is_grouping_id(node: exp.Expr) -> bool:
+    """Say whether a node is Hive's column for grouping_id()."""
+    return isinstance(node, exp.Column) and not node.table and node.name.lower() == "grouping__id"
 
 
 def _typed_null(key: exp.Expr) -> exp.Expr:

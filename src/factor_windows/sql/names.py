@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from factor_windows.functions.expression import sql_of
+from factor_windows.functions.expression import canonicalize, sql_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,26 +22,11 @@ class Tables:
     case_sensitive: bool = False
 
     def same(self, one: str, other: str) -> bool:
-        """Say whether two names are the same."""
         return one == other if self.case_sensitive else one.lower() == other.lower()
 
     def form(self, tree: exp.Expr) -> exp.Expr:
-        """Return an expression so that all ways to write the same are equal.
-
-        >>> from sqlglot import parse_one
-        >>> one, other = (parse_one(text, dialect="spark") for text in ("(`K`) || 'X'", "k || 'X'"))
-        >>> Tables().form(one) == Tables().form(other), Tables(case_sensitive=True).form(one) == other
-        (True, False)
-        """
-        root = exp.Paren(this=tree.copy())
-        for paren in list(root.this.find_all(exp.Paren)):
-            paren.replace(paren.this)
-        for identifier in root.find_all(exp.Identifier):
-            identifier.set("quoted", True)
-            if not self.case_sensitive:
-                identifier.set("this", identifier.name.lower())
-        found: exp.Expr = root.this.pop()
-        return found
+        """Return an expression so that all ways to write the same are equal."""
+        return canonicalize(tree, case_sensitive=self.case_sensitive)
 
 
 class Among:
@@ -62,6 +47,16 @@ class Among:
             return self._spelled.index(spelled)
         form = self._tables.form(tree)
         return self._forms.index(form) if form in self._forms else None
+
+    def find_struct(self, column: exp.Column) -> tuple[int, exp.Column, list[exp.Identifier]] | None:
+        """Return the place of what a column is a field of, that itself, and the names of the fields on the way."""
+        parts = parts_of(column)
+        for size in range(len(parts) - 1, 0, -1):
+            struct = column_of(parts[:size])
+            place = self.find(struct)
+            if place is not None:
+                return place, struct, parts[size:]
+        return None
 
 
 UNKNOWN = Tables()
@@ -86,30 +81,25 @@ def field_of(value: exp.Expr, parts: Sequence[exp.Identifier]) -> exp.Expr:
     return value
 
 
-def unaliased(column: exp.Expr) -> exp.Expr:
+def strip_alias(column: exp.Expr) -> exp.Expr:
     """Return what an entry of the SELECT list computes."""
     tree: exp.Expr = column.this if isinstance(column, exp.Alias) else column
     return tree
 
 
-def steps_around(select: exp.Expr) -> list[exp.Expr]:
-    """List the steps of WITH, of all that is around a SELECT and its own, that its tables may name."""
-    steps: list[exp.Expr] = []
-    around: list[exp.Expr] = [select]
-    while (above := around[-1].parent) is not None:
-        around.append(above)
-        with_ = above.args.get("with_")
-        if with_ is not None:
-            own = next((n for n, cte in enumerate(with_.expressions) if any(cte is part for part in around)), None)
-            steps = [cte.copy() for cte in with_.expressions[:own]] + steps
-    own_with = select.args.get("with_")
-    return steps + [cte.copy() for cte in (own_with.expressions if own_with else ())]
-
-
-def detached(select: exp.Select) -> exp.Select:
+def detach(select: exp.Select) -> exp.Select:
     """Copy a SELECT with the WITH of all that is around it, so that its tables still mean the same."""
     copied = select.copy()
-    steps = steps_around(select)
+    steps: list[exp.Expr] = []
+    inside: list[exp.Expr] = []
+    node: exp.Expr | None = select
+    while node is not None:
+        inside.append(node)
+        known = node.args["with_"].expressions if node.args.get("with_") else []
+        # Within a step of WITH, only those before it are known.
+        own = next((n for n, step in enumerate(known) if any(step is part for part in inside)), None)
+        steps = [step.copy() for step in known[:own]] + steps
+        node = node.parent
     if steps:
         copied.set("with_", exp.With(expressions=steps))
     return copied
@@ -129,7 +119,7 @@ def qualifiers_of(select: exp.Select) -> list[list[str]]:
     return [names[place:] for place in range(len(names))]
 
 
-def unqualified(tree: exp.Expr, qualifiers: list[list[str]], tables: Tables) -> exp.Expr:
+def strip_qualifier(tree: exp.Expr, qualifiers: list[list[str]], tables: Tables) -> exp.Expr:
     """Take the table's name off its columns; a field of a column may follow."""
 
     def change(node: exp.Expr) -> exp.Expr:

@@ -8,8 +8,9 @@ from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from factor_windows.errors import OptionError, SqlError
+from factor_windows.functions.naming import prefix_until_free
 from factor_windows.query import Query
-from factor_windows.sql.dialects import DIALECTS, recognized
+from factor_windows.sql.dialects import DIALECTS, recognize_dialect
 from factor_windows.sql.names import UNKNOWN, Tables
 from factor_windows.sql.reading import Reading
 from factor_windows.sql.statement import Statement, is_union_of_all
@@ -50,7 +51,7 @@ def read(
     if not isinstance(text, str) or not text.strip():
         raise SqlError("the SQL text is empty; write a SELECT with GROUP BY and a window, such as window(ts, '1 hour')")
     try:
-        name = dialect or recognized(text)
+        name = dialect or recognize_dialect(text)
         grammar = DIALECTS[name]()
         tokens = grammar.tokenize(text)
         _check_depth(tokens)
@@ -69,9 +70,7 @@ def read(
         raise SqlError("line 1, column 1: the text is nested too deeply") from None
     if not trees:
         raise SqlError("the SQL text has no statement; write a SELECT with GROUP BY and a window")
-    mark = "fw_result"
-    while mark in text.lower():
-        mark = f"_{mark}"
+    mark = prefix_until_free("fw_result", text.lower())
     reading = Reading(name, time, tables, mark, text if len(trees) == 1 and name == "spark" else "")
     return tuple(reading.statement(tree) for tree in trees)
 

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from factor_windows.errors import QueryError, SqlError
 from factor_windows.functions.expression import sql_of
 from factor_windows.query import Query
 from factor_windows.sql.branch import Branch, read_branches, windows_in
-from factor_windows.sql.located_error import located_error
-from factor_windows.sql.merge import merged
+from factor_windows.sql.located_error import errors_at, located_error
+from factor_windows.sql.merge import merge_branches
 from factor_windows.sql.names import Tables
 from factor_windows.sql.resolve import ASSUMED, resolve
-from factor_windows.sql.split import does_more, orders_by_shown, split
+from factor_windows.sql.split import AT_THE_END, cut_in_two, does_more, orders_by_shown
 from factor_windows.sql.statement import Statement, braced
 
 
@@ -32,15 +31,14 @@ class Reading:
     """The statement as the user wrote it, if it is the only one."""
 
     def statement(self, tree: exp.Expr) -> Statement:
-        """Read one statement."""
         is_view = isinstance(tree, exp.Create) and tree.args["kind"] == "VIEW"
-        into, command, tree = _command(tree, self.mark)
+        into, command, tree = _take_command(tree, self.mark)
         for target in list(tree.find_all(exp.Into)):
             if into and into != sql_of(target.this):
                 raise located_error(target, "several INTO in one statement; a statement has one result")
             into = sql_of(target.this)
             target.pop()
-        tree, assumed = self._resolved(tree, "" if command else self.text)
+        tree, assumed = self._resolve(tree, "" if command else self.text)
         tops = list(_tops(tree))
         if not tops:
             raise located_error(
@@ -57,15 +55,16 @@ class Reading:
         for top in tops:
             groups = self._groups(top)
             if len(groups) > 1:
-                notes.append(_apart([group[0].shares for group in groups]))
+                notes.append(_explain_groups([group[0].shares for group in groups]))
             numbers = range(len(queries), len(queries) + len(groups))
-            queries += [_checked(group, top) for group in groups]
-            tree = self._replaced(tree, top, list(numbers))
+            with errors_at(top):
+                queries += [merge_branches(group) for group in groups]
+            tree = self._put_results(tree, top, list(numbers))
         outer = self._template(tree, len(queries))
         outer = "" if outer == "SELECT * FROM {result0}" else outer
         return Statement(tuple(queries), outer, into, tuple(notes), command, is_view)
 
-    def _resolved(self, tree: exp.Expr, text: str) -> tuple[exp.Expr, list[str]]:
+    def _resolve(self, tree: exp.Expr, text: str) -> tuple[exp.Expr, list[str]]:
         """Write out names, and cut in two what does more than aggregate; return what was assumed too."""
         assumed: dict[str, None] = {}
         first = next(_selects(tree), None)
@@ -75,7 +74,7 @@ class Reading:
                 continue
             assumed |= dict.fromkeys(select.meta[ASSUMED])
             if does_more(select, self.tables, outermost=select is tree):
-                cut = split(select.copy(), self.tables)
+                cut = cut_in_two(select.copy(), self.tables)
                 tree = cut if select is tree else tree
                 select.replace(cut)
         return tree, list(assumed)
@@ -95,13 +94,11 @@ class Reading:
             groups.setdefault(branch.shares, []).append(branch)
         return list(groups.values())
 
-    def _replaced(self, tree: exp.Expr, top: exp.Expr, numbers: list[int]) -> exp.Expr:
+    def _put_results(self, tree: exp.Expr, top: exp.Expr, numbers: list[int]) -> exp.Expr:
         """Put the results in the place of what computes them; order, limit and DISTINCT of the whole stay outside."""
         results = [exp.select("*").from_(exp.to_identifier(self._name(number))) for number in numbers]
         united: exp.Query = results[0] if len(results) == 1 else exp.union(*results, distinct=False)
-        modifiers: dict[str, exp.Expr] = {
-            name: top.args[name] for name in ("order", "limit", "offset") if top.args.get(name)
-        }
+        modifiers: dict[str, exp.Expr] = {name: top.args[name] for name in AT_THE_END if top.args.get(name)}
         if isinstance(top, exp.Union) and self.dialect != "azure":
             distinct = [inner for inner in top.find_all(exp.Union) if inner.args.get("distinct")]
             if distinct and top not in distinct:
@@ -109,11 +106,10 @@ class Reading:
                     distinct[0], "UNION inside UNION ALL cannot be shared; write UNION ALL, or UNION outermost"
                 )
             if distinct:
-                united = exp.select("*").distinct().from_(united.subquery("united"))
+                united = _wrap(united).distinct()
         if modifiers:
             self._check_modifiers(tree, top, modifiers)
-            if len(results) > 1:
-                united = exp.select("*").from_(united.subquery("united"))
+            united = _wrap(united) if len(results) > 1 else united
             for name, modifier in modifiers.items():
                 united.set(name, modifier.copy())
         if top is tree:
@@ -125,10 +121,8 @@ class Reading:
                 around.replace(named)
                 return tree
         if isinstance(around, exp.Union) and len(numbers) > 1:
-            united = exp.select("*").from_(united.subquery("united"))
-        with_ = top.args.get("with_")
-        if with_ is not None:
-            united.set("with_", with_)
+            united = _wrap(united)
+        united.set("with_", top.args.get("with_"))
         top.replace(united)
         return tree
 
@@ -154,7 +148,11 @@ class Reading:
         return text
 
 
-def _command(tree: exp.Expr, mark: str) -> tuple[str, str, exp.Expr]:
+def _wrap(query: exp.Query) -> exp.Select:
+    return exp.select("*").from_(query.subquery("united"))
+
+
+def _take_command(tree: exp.Expr, mark: str) -> tuple[str, str, exp.Expr]:
     """Take what is done with a query's result off it: the name it goes to, the command, and the query."""
     if not isinstance(tree, exp.Insert | exp.Create):
         if not isinstance(tree, exp.Query):
@@ -198,19 +196,10 @@ def _check_inside(top: exp.Expr) -> None:
         if inner.args.get("by_name"):
             raise located_error(inner, "UNION BY NAME is not supported; list the columns in the same order")
         part = isinstance(inner, exp.Union) or _all_windowed(inner)
-        if inner is not top and part and any(inner.args.get(name) for name in ("order", "limit", "offset")):
+        if inner is not top and part and any(inner.args.get(name) for name in AT_THE_END):
             raise located_error(
                 inner, "ORDER BY or LIMIT inside a part of the query cannot be kept; write it at the end"
             )
-
-
-def _checked(branches: list[Branch], top: exp.Expr) -> Query:
-    try:
-        return merged(branches)
-    except SqlError:
-        raise
-    except QueryError as mistake:
-        raise located_error(top, str(mistake)) from None
 
 
 def _tops(tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -233,16 +222,14 @@ def _all_windowed(tree: exp.Expr) -> bool:
 
 
 def _selects(tree: exp.Expr) -> Iterator[exp.Select]:
-    if isinstance(tree, exp.Union):
-        yield from _selects(tree.this)
-        yield from _selects(tree.expression)
-    elif isinstance(tree, exp.Subquery):
-        yield from _selects(tree.this)
-    elif isinstance(tree, exp.Select):
+    if isinstance(tree, exp.Select):
         yield tree
+    elif isinstance(tree, exp.Union | exp.Subquery):
+        yield from _selects(tree.this)
+        yield from _selects(tree.expression) if isinstance(tree, exp.Union) else ()
 
 
-def _apart(groups: list[tuple[object, ...]]) -> str:
+def _explain_groups(groups: list[tuple[object, ...]]) -> str:
     names = ("the table they read", "their time column", "their keys", "functions that cannot be shared")
     differing = [name for name, values in zip(names, zip(*groups, strict=True), strict=True) if len(set(values)) > 1]
     how = "share one pass" if differing == ["their keys"] else "run side by side"

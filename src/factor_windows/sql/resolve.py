@@ -11,27 +11,23 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from factor_windows.functions.aggregate import aggregate_inside
+from factor_windows.functions.aggregate import aggregate_inside, is_call
 from factor_windows.functions.expression import name_of, sql_of
-from factor_windows.functions.table import FUNCTIONS
 from factor_windows.sql.dialects import TIMESTAMP_BY
 from factor_windows.sql.located_error import located_error
 from factor_windows.sql.names import (
     Among,
     Tables,
-    detached,
+    detach,
     field_of,
     parts_of,
     qualifiers_of,
-    unaliased,
-    unqualified,
+    strip_alias,
+    strip_qualifier,
 )
 from factor_windows.sql.windows import TABLE_CALLS, WINDOW_CALLS, call_name
 
 SEVERAL_SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
-_CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
-
-
 ASSUMED = "assumed"
 """Where a SELECT keeps the names that were taken for aliases while its columns are not known."""
 
@@ -44,7 +40,7 @@ def resolve(select: exp.Select, tables: Tables, *, text: str = "", names: bool =
     resolver = _Resolver(select, tables)
     if not resolver.has_windows():
         return False
-    resolver.take_off_tables()
+    resolver.remove_qualifiers()
     resolver.name_columns(text, ask=names)
     resolver.write_out_groups()
     resolver.write_out_aliases()
@@ -52,20 +48,18 @@ def resolve(select: exp.Select, tables: Tables, *, text: str = "", names: bool =
     return True
 
 
-def is_call(node: exp.Expr | None) -> bool:
-    """Say whether a node is an aggregate, with its FILTER and what else belongs to it."""
-    if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
-        return is_call(node.this)
-    return isinstance(node, exp.Anonymous) and node.name.lower() in FUNCTIONS
+def grouped(select: exp.Select) -> list[exp.Expr]:
+    """List the expressions that GROUP BY names, in any of its sets."""
 
+    def leaves(element: exp.Expr) -> Iterator[exp.Expr]:
+        if isinstance(element, (*SEVERAL_SETS, exp.Tuple)):
+            for each in element.expressions:
+                yield from leaves(each)
+        else:
+            yield element
 
-def leaves(element: exp.Expr) -> Iterator[exp.Expr]:
-    """List the expressions that an element of GROUP BY names, in any of its sets."""
-    if isinstance(element, (*SEVERAL_SETS, exp.Tuple)):
-        for each in element.expressions:
-            yield from leaves(each)
-    else:
-        yield element
+    group = select.args.get("group")
+    return [leaf for element in (group.expressions if group else ()) for leaf in leaves(element)]
 
 
 def table_call(select: exp.Select) -> exp.Anonymous | None:
@@ -98,7 +92,7 @@ class _Resolver:
     @cached_property
     def columns(self) -> list[str] | None:
         """The columns of FROM; asked for only where a name may be one or an alias."""
-        whole = detached(self.select)
+        whole = detach(self.select)
         probe = exp.select("*")
         for part in ("with_", "from_", "joins", "laterals"):
             if whole.args.get(part):
@@ -110,46 +104,44 @@ class _Resolver:
         return None if found is None else list(found)
 
     def has_windows(self) -> bool:
-        """Say whether the SELECT aggregates over windows."""
         if table_call(self.select) is not None:
             return True
         group = self.select.args.get("group")
         if group is None:
             return False
-        listed = [leaf for element in group.expressions for leaf in leaves(element)]
-        if group.args.get("all") is True:
-            listed = self.select.expressions
         shown = self.select.expressions
+        listed = shown if group.args.get("all") is True else grouped(self.select)
         named = [_ordinal(leaf, shown) or self._of_alias(leaf) or leaf for leaf in listed]
-        return any(_window_of(unaliased(item)) for item in named)
+        return any(_window_of(strip_alias(item)) for item in named)
 
     def name_columns(self, text: str, *, ask: bool) -> None:
         """Give every entry of the SELECT list its name: as Spark says, if it can be asked."""
         select = self.select
         shown: list[exp.Expr] = []
         for column in select.expressions:
-            whole = column.table if isinstance(column, exp.Column) and isinstance(column.this, exp.Star) else ""
-            ends = ("start", "end") if whole.lower() == "window" else ()
+            is_star = isinstance(column, exp.Column) and isinstance(column.this, exp.Star)
+            ends = ("start", "end") if is_star and column.table.lower() == "window" else ()
             shown += [exp.column(end, "window") for end in ends] or [column]
         expanded = len(shown) != len(select.expressions)
         select.set("expressions", shown)
         plain = (exp.Alias, exp.Column, exp.Star)
         if not all(isinstance(column, plain) for column in shown):
             ask = ask and not expanded and _is_sparks_own(select)
-            names = self.tables.columns(text or sql_of(detached(select))) if ask else None
+            names = self.tables.columns(text or sql_of(detach(select))) if ask else None
             if names is None or len(names) != len(shown):
                 names = [shown_name(column) for column in shown]
-            for place, column in enumerate(shown):
-                if not isinstance(column, plain):
-                    shown[place] = exp.alias_(column, names[place], quoted=True)
-            select.set("expressions", shown)
+            named = [
+                column if isinstance(column, plain) else exp.alias_(column, name, quoted=True)
+                for column, name in zip(shown, names, strict=True)
+            ]
+            select.set("expressions", named)
 
-    def take_off_tables(self) -> None:
+    def remove_qualifiers(self) -> None:
         """Call columns of the only table without its name; in ORDER BY that name tells them from aliases."""
         qualifiers = qualifiers_of(self.select)
         for column in list(self.select.find_all(exp.Column)) if qualifiers else ():
             if column.table and column.find_ancestor(exp.Query, exp.Order) is self.select:
-                bare = unqualified(column, qualifiers, self.tables)
+                bare = strip_qualifier(column, qualifiers, self.tables)
                 if bare != column:
                     column.replace(bare)
 
@@ -160,11 +152,11 @@ class _Resolver:
             return
         shown = self.select.expressions
         if group.args.get("all") is True:
-            items = [unaliased(column) for column in shown if not aggregate_inside(column)]
-            items = [item for item in items if not isinstance(item, _CONSTANTS)]
+            items = (strip_alias(column) for column in shown if not aggregate_inside(column))
+            constants = (exp.Literal, exp.Null, exp.Boolean)
             group.set("all", None)
-            group.set("expressions", [item.copy() for item in items])
-        for leaf in [leaf for element in group.expressions for leaf in leaves(element)]:
+            group.set("expressions", [item.copy() for item in items if not isinstance(item, constants)])
+        for leaf in grouped(self.select):
             meant = _ordinal(leaf, shown) or self._of_alias(leaf, noted=True) or leaf
             meant = _window_of(meant) or meant
             if meant is not leaf:
@@ -206,7 +198,7 @@ class _Resolver:
         """Put expressions in the place of the aliases that the SELECT list, HAVING and QUALIFY use."""
         aliases: list[tuple[str, exp.Expr]] = []
         for column in list(self.select.expressions):
-            written = self._substituted(unaliased(column), aliases, lateral=True)
+            written = self._substitute(strip_alias(column), aliases, lateral=True)
             if isinstance(column, exp.Alias):
                 column.set("this", written)
                 aliases.append((column.alias, written))
@@ -215,17 +207,14 @@ class _Resolver:
         for part in ("having", "qualify"):
             condition = self.select.args.get(part)
             if condition is not None:
-                condition.set("this", self._substituted(condition.this, aliases))
+                condition.set("this", self._substitute(condition.this, aliases))
 
-    def _substituted(self, tree: exp.Expr, aliases: list[tuple[str, exp.Expr]], *, lateral: bool = False) -> exp.Expr:
-        group = self.select.args.get("group")
-        keys = Among(
-            self.tables, [leaf for element in (group.expressions if group else ()) for leaf in leaves(element)]
-        )
+    def _substitute(self, tree: exp.Expr, aliases: list[tuple[str, exp.Expr]], *, lateral: bool = False) -> exp.Expr:
+        keys = Among(self.tables, grouped(self.select))
 
         def change(node: exp.Expr) -> exp.Expr:
             if is_call(node) or isinstance(node, exp.Query) or keys.find(node) is not None:
-                return _Kept(this=node.copy())
+                return node.copy()
             if not isinstance(node, exp.Column) or not parts_of(node):
                 return node
             first, *fields = parts_of(node)
@@ -239,27 +228,15 @@ class _Resolver:
                 if self.columns is None:
                     self.assumed.append(first.name)
             simple = isinstance(meant, exp.Column | exp.Anonymous | exp.Literal)
-            return _Kept(this=field_of(meant.copy() if simple else exp.paren(meant.copy()), fields))
+            return field_of(meant.copy() if simple else exp.paren(meant.copy()), fields)
 
-        return _released(tree.transform(change))
+        return tree.transform(change)
 
     def _is_table(self, name: str) -> bool:
         from_ = self.select.args.get("from_")
         tables = [from_.this] if from_ else []
         tables += [join.this for join in self.select.args.get("joins") or ()]
         return any(table.alias_or_name.lower() == name.lower() for table in tables)
-
-
-class _Kept(exp.Paren):
-    """A part of an expression in which no name is looked up any more."""
-
-
-def _released(tree: exp.Expr) -> exp.Expr:
-    root = exp.Paren(this=tree)
-    for kept in list(root.find_all(_Kept)):
-        kept.replace(kept.this)
-    found: exp.Expr = root.this.pop()
-    return found
 
 
 def _is_sparks_own(select: exp.Select) -> bool:
@@ -277,7 +254,7 @@ def _ordinal(item: exp.Expr, shown: list[exp.Expr]) -> exp.Expr | None:
         raise located_error(
             item, f"GROUP BY {item.this} is no place in the SELECT list, which has {len(shown)} columns"
         )
-    return unaliased(shown[int(item.this) - 1])
+    return strip_alias(shown[int(item.this) - 1])
 
 
 def _window_of(item: exp.Expr) -> exp.Expr | None:

@@ -24,7 +24,6 @@ class Source:
 
     @property
     def sql(self) -> str:
-        """Write it as it stands after FROM."""
         return f"({sql_of(self.tree)})" if isinstance(self.tree, exp.Query) else sql_of(self.tree)
 
 
@@ -59,16 +58,11 @@ def source_of(
         if value:
             inner.set(part, [each.copy() for each in value] if isinstance(value, list) else value.copy())
 
-    def rename(tree: exp.Expr) -> exp.Expr:
-        def change(node: exp.Expr) -> exp.Expr:
-            if not isinstance(node, exp.Column):
-                return node
-            name = names.get(tables.form(node))
-            return node if name is None else exp.column(name, quoted=True)
+    def rename(node: exp.Expr) -> exp.Expr:
+        name = names.get(tables.form(node)) if isinstance(node, exp.Column) else None
+        return node if name is None else exp.column(name, quoted=True)
 
-        return tree.transform(change)
-
-    return Source(inner, None, rename)
+    return Source(inner, None, lambda tree: tree.transform(rename))
 
 
 def _names(columns: Mapping[exp.Expr, exp.Column]) -> dict[exp.Expr, str]:

@@ -7,24 +7,17 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from factor_windows.functions.aggregate import is_call
 from factor_windows.functions.expression import name_fields, sql_of
+from factor_windows.functions.naming import prefix_until_free
+from factor_windows.sql.grouping import is_grouping_id
 from factor_windows.sql.located_error import located_error
-from factor_windows.sql.names import (
-    Among,
-    Tables,
-    column_of,
-    field_of,
-    parts_of,
-    qualifiers_of,
-    unaliased,
-    unqualified,
-)
-from factor_windows.sql.resolve import is_call, leaves, table_call
-from factor_windows.sql.window_columns import call_texts, window_column
-from factor_windows.sql.windows import WINDOW_CALLS, call_name
+from factor_windows.sql.names import Among, Tables, field_of, qualifiers_of, strip_alias, strip_qualifier
+from factor_windows.sql.resolve import grouped, table_call
+from factor_windows.sql.windows import WINDOW_CALLS, call_name, window_column, window_mentions
 
 _ALWAYS_AFTER = ("distinct", "qualify", "windows", "sort", "cluster", "distribute")
-_AT_THE_END = ("order", "limit", "offset")
+AT_THE_END = ("order", "limit", "offset")
 _INSIDE = ("from_", "joins", "laterals", "where", "group", "having")
 
 
@@ -36,7 +29,7 @@ def does_more(select: exp.Select, tables: Tables, *, outermost: bool) -> bool:
     if len(set(names)) < len(names):
         return True
     if not outermost:
-        return any(select.args.get(part) for part in _AT_THE_END)
+        return any(select.args.get(part) for part in AT_THE_END)
     return not orders_by_shown(select, select, tables)
 
 
@@ -49,7 +42,7 @@ def _asks_more(select: exp.Select) -> bool:
 def orders_by_shown(ordered: exp.Expr, select: exp.Select, tables: Tables) -> bool:
     """Say whether ORDER BY names columns of the result; where it repeats one's expression, put its name there."""
     shown = select.expressions
-    among = Among(tables, [unaliased(column) for column in shown])
+    among = Among(tables, [strip_alias(column) for column in shown])
     order = ordered.args.get("order")
     for item in order.expressions if order else ():
         key = item.this if isinstance(item, exp.Ordered) else item
@@ -65,7 +58,7 @@ def orders_by_shown(ordered: exp.Expr, select: exp.Select, tables: Tables) -> bo
     return True
 
 
-def split(select: exp.Select, tables: Tables) -> exp.Select:
+def cut_in_two(select: exp.Select, tables: Tables) -> exp.Select:
     """Return a SELECT that does the same in two steps; names in it must be written out."""
     return _Cut(select, tables).around()
 
@@ -73,37 +66,32 @@ def split(select: exp.Select, tables: Tables) -> exp.Select:
 class _Cut:
     def __init__(self, select: exp.Select, tables: Tables) -> None:
         self.select, self.tables = select, tables
-        group = select.args.get("group")
-        keys = [leaf for element in (group.expressions if group else ()) for leaf in leaves(element)]
+        keys = grouped(select)
         calls = [key for key in keys if isinstance(key, exp.Anonymous) and call_name(key) in WINDOW_CALLS]
-        self.calls = call_texts(calls[0]) if calls and table_call(select) is None else {}
+        self.mentions = window_mentions(calls[0] if calls and table_call(select) is None else None)
         self.keys = Among(tables, keys)
         self.qualifiers = qualifiers_of(select)
-        self.prefix = "fw_"
-        while self.prefix in sql_of(select).lower():
-            self.prefix = f"_{self.prefix}"
+        self.prefix = prefix_until_free("fw_", sql_of(select).lower())
         self.held: dict[exp.Expr, tuple[str, exp.Expr]] = {}
 
     def around(self) -> exp.Select:
         """Return the outer SELECT, with the inner one in its FROM."""
-        outer = exp.Select()
         shown = self.select.expressions
-        outer.set(
-            "expressions",
-            [exp.alias_(self._moved(unaliased(each)), each.alias_or_name, quoted=True) for each in shown],
+        outer = exp.Select(
+            expressions=[exp.alias_(self._move(strip_alias(each)), each.alias_or_name, quoted=True) for each in shown]
         )
         for part in ("with_", "distinct", "limit", "offset"):
             outer.set(part, self.select.args.get(part))
-        for part in ("qualify", "order", "sort", "cluster", "distribute", "windows"):
+        for part in ("qualify", "windows", "order", "sort", "cluster", "distribute"):
             value = self.select.args.get(part)
-            if value:
-                several = isinstance(value, list)
-                ordered = part not in ("qualify", "windows")
-                moved = [self._moved(each, ordered=ordered) for each in (value if several else [value])]
-                outer.set(part, moved if several else moved[0])
+            is_order = part not in ("qualify", "windows")
+            if isinstance(value, list):
+                outer.set(part, [self._move(each, ordered=is_order) for each in value])
+            elif value:
+                outer.set(part, self._move(value, ordered=is_order))
         having = self.select.args.get("having")
         if having is not None and having.find(exp.Query):
-            outer.set("where", exp.Where(this=self._moved(having.this)))
+            outer.set("where", exp.Where(this=self._move(having.this)))
             self.select.set("having", None)
         held = [exp.alias_(tree.copy(), name) for name, tree in self.held.values()]
         inner = exp.Select(expressions=held or [exp.alias_(exp.Literal.number(1), f"{self.prefix}0")])
@@ -113,20 +101,11 @@ class _Cut:
         outer.set("from_", exp.From(this=inner.subquery(self.prefix, copy=False)))
         return outer
 
-    def _moved(self, tree: exp.Expr, *, ordered: bool = False) -> exp.Expr:
+    def _move(self, tree: exp.Expr, *, ordered: bool = False) -> exp.Expr:
         """Put the inner SELECT's columns in the place of aggregates, keys and what is the window's."""
-        root = exp.Paren(this=tree.copy())
-        # The function before OVER goes over rows of the result; what stands in it is of the inner SELECT.
-        own: set[int] = set()
-        for window in root.find_all(exp.Window):
-            call = window.this
-            own.add(id(call))
-            while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
-                call = call.this
-                own.add(id(call))
 
         def change(node: exp.Expr) -> exp.Expr:
-            if id(node) in own:
+            if _is_before_over(node):
                 return node
             if isinstance(node, exp.Query):
                 return node.copy()
@@ -134,32 +113,32 @@ class _Cut:
             # A name that two columns of the result have is that of neither.
             if plain and sum(self.tables.same(node.name, each.alias_or_name) for each in self.select.expressions) == 1:
                 return node
-            grouping = call_name(node) in ("grouping", "grouping_id") or _is_grouping_id(node)
-            bare = unqualified(node, self.qualifiers, self.tables) if isinstance(node, exp.Column) else node
+            grouping = call_name(node) in ("grouping", "grouping_id") or is_grouping_id(node)
+            bare = strip_qualifier(node, self.qualifiers, self.tables) if isinstance(node, exp.Column) else node
             whole = is_call(bare) or grouping or self.keys.find(bare) is not None
-            if whole or window_column(bare, self.calls) is not None:
-                return self._held(bare)
+            if whole or window_column(bare, self.mentions) is not None:
+                return self._hold(bare)
             name_fields(node)
             return self._field(node, bare) if isinstance(bare, exp.Column) else node
 
-        moved: exp.Expr = root.transform(change, copy=False).this
-        return moved.pop()
+        return tree.transform(change)
 
     def _field(self, node: exp.Expr, column: exp.Column) -> exp.Expr:
-        """Return a field of a key."""
-        parts = parts_of(column)
-        for size in range(len(parts) - 1, 0, -1):
-            key = column_of(parts[:size])
-            if self.keys.find(key) is not None:
-                return field_of(self._held(key), parts[size:])
+        found = self.keys.find_struct(column)
+        if found is not None:
+            _, key, fields = found
+            return field_of(self._hold(key), fields)
         raise located_error(
             node, f"column {column.name!r} is neither grouped nor aggregated; group by it, or aggregate it"
         )
 
-    def _held(self, node: exp.Expr) -> exp.Column:
+    def _hold(self, node: exp.Expr) -> exp.Column:
         name, _ = self.held.setdefault(self.tables.form(node), (f"{self.prefix}{len(self.held)}", node.copy()))
         return exp.column(name)
 
 
-def _is_grouping_id(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Column) and not node.table and node.name.lower() == "grouping__id"
+def _is_before_over(node: exp.Expr) -> bool:
+    """Say whether a function goes over rows of the result, by OVER; what stands in it is of the inner SELECT."""
+    while isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter) and node.arg_key == "this":
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.arg_key == "this"

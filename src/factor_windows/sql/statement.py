@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 
+from sqlglot import exp
+
+from factor_windows.functions.expression import sql_of
 from factor_windows.query import Query
 
 
@@ -28,7 +31,7 @@ class Statement:
     @property
     def outer_of_one(self) -> str:
         """Return the outer part as a query has it that is the only one."""
-        return renamed(self.outer, {"result0": "{result}"})
+        return fill_names(self.outer, {"result0": "{result}"})
 
 
 def is_union_of_all(statement: Statement) -> bool:
@@ -37,15 +40,29 @@ def is_union_of_all(statement: Statement) -> bool:
     return statement.outer == united
 
 
+def choose_by(column: str, names: Sequence[Sequence[str]], texts: Sequence[str]) -> str:
+    """Write an expression that is another one for each group of names in a column; just the one if all are the same.
+
+    >>> choose_by("id", [["a", "b"], ["c"]], ["x", "y"]), choose_by("id", [["a"], ["b"]], ["x", "x"])
+    ("CASE id WHEN 'a' THEN x WHEN 'b' THEN x ELSE y END", 'x')
+    """
+    if len(set(texts)) == 1:
+        return texts[0]
+    *cases, last = zip(texts, names, strict=True)
+    # The last one without a condition: an expression that is never null would be nullable with one.
+    when = [f"WHEN {sql_of(exp.Literal.string(name))} THEN {text}" for text, own in cases for name in own]
+    return f"CASE {column} {' '.join(when)} ELSE {last[0]} END"
+
+
 def braced(text: str) -> str:
     """Write braces so that they are not taken for names of results."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def renamed(template: str, names: Mapping[str, str]) -> str:
+def fill_names(template: str, names: Mapping[str, str]) -> str:
     """Put other text in the place of a template's names; it stays a template, in which other braces are doubled.
 
-    >>> renamed("SELECT '{{result0}}' AS a FROM {result0}", {"result0": "{result}"})
+    >>> fill_names("SELECT '{{result0}}' AS a FROM {result0}", {"result0": "{result}"})
     "SELECT '{{result0}}' AS a FROM {result}"
     """
     parts = Formatter().parse(template)

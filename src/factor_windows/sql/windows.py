@@ -1,15 +1,15 @@
-"""Windows as SQL spells them: Spark's window(), WINDOWS(...), Azure's and Flink's functions."""
+"""Windows as SQL spells them: Spark's window(), WINDOWS(...), Azure's and Flink's functions, and mentions of these."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
 from factor_windows.algebra.window import MICROSECONDS, Window, duration
-from factor_windows.errors import WindowError
-from factor_windows.functions.expression import sql_of
-from factor_windows.sql.located_error import located_error
+from factor_windows.functions.expression import sql_of, tree_of
+from factor_windows.query import WINDOW_COLUMNS
+from factor_windows.sql.located_error import errors_at, located_error
 
 _AZURE_UNITS = {
     "day": ("day", "days", "dd", "d"),
@@ -25,9 +25,16 @@ _FLINK_LENGTHS = {"tumble": ("size",), "hop": ("slide", "size")}
 WINDOW_CALLS = {"window", "windows", "tumblingwindow", "hoppingwindow", *_FLINK_LENGTHS, *_UNSUPPORTED}
 TABLE_CALLS = {"tumble", "hop", "session", "cumulate"}
 SUPPORTED = "tumbling and hopping windows are: window(), WINDOWS(), TumblingWindow, HoppingWindow, TUMBLE and HOP"
+_WHOLE = "named_struct('start', window_start, 'end', window_end)"
+_MILLISECOND_BEFORE = "window_end - INTERVAL '1' MILLISECOND"
+_AZURE = dict.fromkeys(("system.window().id", "system.windowid()"), "window_id")
+_AZURE |= dict.fromkeys(("system.timestamp()", "system.timestamp"), "window_end")
+_FLINK_TABLE = {"window_start": "window_start", "window_end": "window_end", "window_time": _MILLISECOND_BEFORE}
+_FLINK_GROUP = {"start": "window_start", "end": "window_end"}
+_FLINK_GROUP |= dict.fromkeys(("rowtime", "proctime"), _MILLISECOND_BEFORE)
 
 
-def call_name(node: exp.Expr) -> str:
+def call_name(node: exp.Expr | None) -> str:
     """Return the lower-case name of a call, or nothing."""
     return node.name.lower() if isinstance(node, exp.Anonymous) else ""
 
@@ -35,38 +42,34 @@ def call_name(node: exp.Expr) -> str:
 def grouped_windows(call: exp.Anonymous) -> Iterator[Window]:
     """Read the windows that an item of GROUP BY stands for."""
     name, arguments = call_name(call), call.expressions
-    if name in _UNSUPPORTED:
-        raise located_error(call, f"{call.name} is not supported; {SUPPORTED}")
-    try:
+    _check_supported(call)
+    with errors_at(call):
         if name == "window":
-            yield _spark_window(call, arguments)
+            if not 2 <= len(arguments) <= 4:
+                raise located_error(call, "window() is written window(ts, '20 minutes'[, slide[, start]])")
+            yield _window(*map(_spelled, arguments[1:]))
         elif name in _FLINK_LENGTHS:
             yield _flink_window(call, arguments[1:])
         elif name == "windows":
-            for argument in arguments[1:] if arguments and _is_time(arguments[0]) else arguments:
-                yield from _one_of_several(argument)
+            for argument in arguments[1:] if time_of(call) is not None else arguments:
+                yield _one_of_several(argument)
         else:
             yield _azure_window(call)
-    except WindowError as mistake:
-        raise located_error(call, str(mistake)) from None
 
 
 def time_of(call: exp.Anonymous) -> exp.Expr | None:
     """Return the time column that a window call names, if it names one."""
+    first: exp.Expr | None = next(iter(call.expressions), None)
     if call_name(call) in ("window", *_FLINK_LENGTHS):
-        return call.expressions[0] if call.expressions else None
-    if call_name(call) == "windows" and call.expressions and _is_time(call.expressions[0]):
-        first: exp.Expr = call.expressions[0]
         return first
-    return None
+    given = isinstance(first, exp.Alias | exp.Literal | exp.Interval | None) or call_name(first) in WINDOW_CALLS
+    return first if call_name(call) == "windows" and not given else None
 
 
 def table_window(call: exp.Anonymous) -> tuple[exp.Table, exp.Expr, Window]:
     """Read Flink's TUMBLE(TABLE t, DESCRIPTOR(ts), size) and HOP(TABLE t, DESCRIPTOR(ts), slide, size)."""
-    name = call_name(call)
-    if name in _UNSUPPORTED:
-        raise located_error(call, f"{call.name} is not supported; {SUPPORTED}")
-    lengths = _FLINK_LENGTHS[name]
+    _check_supported(call)
+    lengths = _FLINK_LENGTHS[call_name(call)]
     arguments = _in_order(call, ("data", "timecol", *lengths, "offset"))
     if (
         len(arguments) not in (2 + len(lengths), 3 + len(lengths))
@@ -76,10 +79,17 @@ def table_window(call: exp.Anonymous) -> tuple[exp.Table, exp.Expr, Window]:
     ):
         form = ", ".join(lengths)
         raise located_error(call, f"{call.name} is written {call.name}(TABLE t, DESCRIPTOR(ts), {form}[, offset])")
-    try:
+    with errors_at(call):
         return arguments[0], arguments[1].expressions[0], _flink_window(call, arguments[2:])
-    except WindowError as mistake:
-        raise located_error(call, str(mistake)) from None
+
+
+def _check_supported(call: exp.Expr) -> None:
+    if call_name(call) in _UNSUPPORTED:
+        raise located_error(call, f"{call.name} is not supported; {SUPPORTED}")
+
+
+def _window(size: int, slide: int | None = None, offset: int = 0, *, name: str = "") -> Window:
+    return Window(range=size, slide=size if slide is None else slide, offset=offset, name=name)
 
 
 def _in_order(call: exp.Anonymous, names: tuple[str, ...]) -> list[exp.Expr]:
@@ -98,65 +108,43 @@ def _flink_window(call: exp.Anonymous, arguments: list[exp.Expr]) -> Window:
     lengths = _FLINK_LENGTHS[call_name(call)]
     if len(arguments) not in (len(lengths), len(lengths) + 1):
         raise located_error(call, f"{call.name} is written {call.name}(ts, {', '.join(lengths)}[, offset])")
-    read = [_interval(argument) for argument in arguments]
-    return Window(
-        range=read[len(lengths) - 1], slide=read[0], offset=read[len(lengths)] if len(read) > len(lengths) else 0
-    )
+    read = dict(zip((*lengths, "offset"), map(_interval, arguments), strict=False))
+    return _window(read["size"], read.get("slide"), read.get("offset", 0))
 
 
-def _is_time(argument: exp.Expr) -> bool:
-    return not isinstance(argument, exp.Alias | exp.Literal | exp.Interval) and call_name(argument) not in WINDOW_CALLS
-
-
-def _spark_window(call: exp.Anonymous, arguments: list[exp.Expr]) -> Window:
-    if not 2 <= len(arguments) <= 4:
-        raise located_error(call, "window() is written window(ts, '20 minutes'[, slide[, start]])")
-    lengths = [_spelled(argument) for argument in arguments[1:]]
-    size = lengths[0]
-    return Window(
-        range=size, slide=lengths[1] if len(lengths) > 1 else size, offset=lengths[2] if len(lengths) > 2 else 0
-    )
-
-
-def _one_of_several(argument: exp.Expr) -> Iterator[Window]:
+def _one_of_several(argument: exp.Expr) -> Window:
     """Read one entry of WINDOWS(...): text, Azure's Window(id, window), or a window without an id."""
     name = ""
     if isinstance(argument, exp.Alias):
         name, argument = argument.alias, argument.this
     if isinstance(argument, exp.Literal) and argument.is_string:
-        yield _window_of_text(argument, name)
-        return
+        return _window(**_lengths_of_text(argument), name=name)
     if isinstance(argument, exp.Interval):
-        length = _interval(argument)
-        yield Window(range=length, slide=length, name=name)
-        return
+        return _window(_interval(argument), name=name)
     if call_name(argument) == "window":
         if len(argument.expressions) != 2 or not argument.expressions[0].is_string:
             raise located_error(argument, "Window is written Window('id', TumblingWindow(minute, 20))")
         name, argument = argument.expressions[0].this, argument.expressions[1]
     if not isinstance(argument, exp.Anonymous) or call_name(argument) not in WINDOW_CALLS:
         raise located_error(argument, f"{sql_of(argument)} is not a window; {SUPPORTED}")
-    if call_name(argument) in _UNSUPPORTED:
-        raise located_error(argument, f"{argument.name} is not supported; {SUPPORTED}")
+    _check_supported(argument)
     plain = _azure_window(argument)
-    yield Window(plain.range, plain.slide, plain.offset, name)
+    return _window(plain.range, plain.slide, plain.offset, name=name)
 
 
-def _window_of_text(argument: exp.Literal, name: str) -> Window:
+def _lengths_of_text(argument: exp.Literal) -> dict[str, int]:
     """Read '1 hour SLIDE 10 minutes OFFSET 5 minutes'."""
-    parts: dict[str, list[str]] = {"RANGE": []}
-    part = "RANGE"
+    parts: dict[str, list[str]] = {"size": []}
+    part = "size"
     for word in argument.this.split():
         if word.upper() in ("SLIDE", "OFFSET"):
-            part = word.upper()
+            part = word.lower()
             if part in parts:
-                raise located_error(argument, f"the window {argument.this!r} has {part} twice")
+                raise located_error(argument, f"the window {argument.this!r} has {part.upper()} twice")
             parts[part] = []
         else:
             parts[part].append(word)
-    lengths = {part: duration(" ".join(words)) for part, words in parts.items()}
-    size = lengths["RANGE"]
-    return Window(range=size, slide=lengths.get("SLIDE", size), offset=lengths.get("OFFSET", 0), name=name)
+    return {part: duration(" ".join(words)) for part, words in parts.items()}
 
 
 def _azure_window(call: exp.Anonymous) -> Window:
@@ -218,7 +206,29 @@ def _spelled(node: exp.Expr) -> int:
 def _interval(node: exp.Expr) -> int:
     if not isinstance(node, exp.Interval) or node.this is None or not isinstance(node.unit, exp.Var | None):
         raise located_error(node, f"{sql_of(node)} is not a length of time; write it such as INTERVAL '20' MINUTES")
-    try:
+    with errors_at(node):
         return duration(f"{node.this.name} {node.unit.name if node.unit else ''}".strip())
-    except WindowError as mistake:
-        raise located_error(node, str(mistake)) from None
+
+
+def window_mentions(call: exp.Anonymous | None) -> dict[str, str]:
+    """Map the ways to mention the window of GROUP BY to what they stand for; none is given for Flink's, a table."""
+    if call is None:
+        return _AZURE | _FLINK_TABLE
+    text, name = _plain(call), call.name.lower()
+    if name in ("tumble", "hop"):
+        return _AZURE | {f"{name}_{end}{text.removeprefix(name)}": column for end, column in _FLINK_GROUP.items()}
+    found = _AZURE | ({column: column for column in WINDOW_COLUMNS} if name == "windows" else {})
+    for prefix in ("window", text):
+        found |= {prefix: _WHOLE, f"{prefix}.start": "window_start", f"{prefix}.end": "window_end"}
+        found[f"window_time({prefix})"] = "window_end - INTERVAL '1' MICROSECOND"
+    return found
+
+
+def window_column(node: exp.Expr, mentions: Mapping[str, str]) -> exp.Expr | None:
+    """Return what a mention of the window stands for, if it is one, over the result's columns."""
+    found = mentions.get(_plain(node)) if isinstance(node, exp.Column | exp.Dot | exp.Anonymous) else None
+    return None if found is None else tree_of(found)
+
+
+def _plain(node: exp.Expr) -> str:
+    return sql_of(node).lower().replace("`", "")
