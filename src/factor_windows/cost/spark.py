@@ -12,7 +12,7 @@ from factor_windows.algebra.graph import Node
 from factor_windows.algebra.pane_row import Packing, ways_to_pack
 from factor_windows.algebra.slices import Segmentation, Slices, mean_length, pieces_of
 from factor_windows.algebra.window import Duration, Window, common_step
-from factor_windows.cost.model import CostModel, Rate, positive, unit_of
+from factor_windows.cost.model import Cost, CostModel, Rate, positive, unit_of
 from factor_windows.cost.prices import Prices
 from factor_windows.functions.table import Kind
 from factor_windows.query import Query
@@ -191,16 +191,11 @@ class SparkCost(CostModel):
         wanted = fewest(parent, segmentation) * self.recurrence_count(segmentation) * self.filled(parent)
         return max(0.0, looked - wanted) * self.prices.relative("edge")
 
-    def of(self, segmentation: Segmentation, parent: Segmentation | None) -> float:
-        """Count the updates of an edge per unit of time, and what comes on top of them."""
-        reads = self.recurrence_count(segmentation) * self.instance_cost(segmentation, parent)
-        return reads * self.weight(parent) + self.overhead(segmentation, parent)
-
     def rows_of(self, node: Node) -> float:
         """Count the rows that a node emits per unit of time, for its own keys."""
         return self.by(node.keys).rows(node.window)
 
-    def price(self, node: Node, parent: Node | None) -> float:
+    def price(self, node: Node, parent: Node | None) -> Cost:
         """Count the updates of an edge; one that leaves keys out reads as many rows as if it did not, and emits fewer.
 
         >>> cost = SparkCost(1_000_000, 100.0, keys=20.0, combinations={frozenset(): 1.0})
@@ -216,6 +211,6 @@ class SparkCost(CostModel):
         saved = above.rows(node.window) - own.rows(node.window)
         return above.of(node.window, parent.window) - saved * self.prices.relative("group")
 
-    def naive(self, node: Node) -> float:
+    def naive(self, node: Node) -> Cost:
         """Count the updates of a node that Spark's own window() computes, which knows no packs."""
         return replace(self, states=0).price(node, None)

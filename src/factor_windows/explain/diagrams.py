@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from factor_windows.explain.text import number
 from factor_windows.plan import Plan
-from factor_windows.tree import PlanNode
 
 
 def mermaid(plan: Plan) -> str:
@@ -23,9 +22,9 @@ def mermaid(plan: Plan) -> str:
       n0 -- "2 ×" --> n1
     """
     lines = ["flowchart LR", '  raw["raw events"]']
-    for name, node in _named(plan):
+    for place, node in enumerate(plan.nodes):
         text = f'"{_entities(node.label)}<br/>cost {number(node.cost)}"'
-        lines.append(f"  {name}" + (f"[{text}]" if node.exposed else f"({text}):::hidden"))
+        lines.append(f"  n{place}" + (f"[{text}]" if node.exposed else f"({text}):::hidden"))
     lines += [f'  {parent} -- "{reads} ×" --> {name}' for parent, name, reads in _links(plan)]
     if any(not node.exposed for node in plan.nodes):
         lines.append("  classDef hidden stroke-dasharray: 5 4")
@@ -47,20 +46,15 @@ def dot(plan: Plan) -> str:
     }
     """
     lines = ["digraph plan {", "  rankdir=LR", "  node [shape=box]", '  raw [label="raw events"]']
-    for name, node in _named(plan):
+    for place, node in enumerate(plan.nodes):
         dashed = "" if node.exposed else ", style=dashed"
-        lines.append(f'  {name} [label="{_escaped(node.label)}\\ncost {number(node.cost)}"{dashed}]')
+        lines.append(f'  n{place} [label="{_escaped(node.label)}\\ncost {number(node.cost)}"{dashed}]')
     lines += [f'  {parent} -> {name} [label="{reads} ×"]' for parent, name, reads in _links(plan)]
     return "\n".join([*lines, "}"])
 
 
-def _named(plan: Plan) -> Iterator[tuple[str, PlanNode]]:
-    """Number all nodes: those of two passes may have the same name."""
-    return ((f"n{place}", node) for place, node in enumerate(plan.nodes))
-
-
 def _links(plan: Plan) -> Iterator[tuple[str, str, str]]:
-    """List what each node reads, and how many of it."""
+    """List what each node reads, and how many of it; by numbers, as nodes of two passes may have the same name."""
     first = 0
     for each in plan.passes:
         ids = {None: "raw"} | {node.name: f"n{place}" for place, node in enumerate(each.nodes, start=first)}

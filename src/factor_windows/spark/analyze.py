@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -44,9 +43,10 @@ def analyze(
     queries = name_queries(queries)
     found = _count_by_key(events, sample, time, keys, queries)
     key_sets = {keys_of(query) for query in queries}
-    with _persisted(found.rows) if key_sets else nullcontext():
+    rows = found.rows.persist() if key_sets else found.rows
+    try:
         totals = [F.sum("n"), F.min("low"), F.max("high"), *(F.sum(flag) for flag in found.flags.values())]
-        total, low, high, *rest = found.rows.agg(*totals, *_seen_counts()).first() or (0, 0, 0)
+        total, low, high, *rest = rows.agg(*totals, *_seen_counts()).first() or (0, 0, 0)
         if not total:
             raise QueryError(
                 f"no event with a time was found in {time or queries[0].time!r}; "
@@ -56,9 +56,11 @@ def analyze(
         count = round(total / sample)
         combinations = {}
         for some in key_sets:
-            by_some = found.rows.groupBy(*(found.keys[key] for key in sorted(some))).agg(F.sum("n").alias("n"))
+            by_some = rows.groupBy(*(found.keys[key] for key in sorted(some))).agg(F.sum("n").alias("n"))
             counted = by_some.agg(*_seen_counts()).first() or (1, 0, 0)
             combinations[some] = min(count, _estimated(*counted, is_whole=sample == 1 or not some))
+    finally:
+        rows.unpersist()
     return Statistics(
         events=count,
         keys=min(count, _estimated(*seen, is_whole=sample == 1 or not found.keys)),
@@ -120,12 +122,3 @@ def _seen_counts() -> list[Column]:
 
 def _estimated(distinct: int, once: int, twice: int, *, is_whole: bool) -> int:
     return round(distinct + (0.0 if is_whole else once * (once - 1) / (2 * (twice + 1))))
-
-
-@contextmanager
-def _persisted(rows: DataFrame) -> Iterator[None]:
-    rows.persist()
-    try:
-        yield
-    finally:
-        rows.unpersist()
