@@ -1,4 +1,4 @@
-"""The commands `bench` and `bench report`."""
+"""The commands `python -m benchmarks` and `python -m benchmarks report`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+app = typer.Typer(invoke_without_command=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 RESULTS = Path("bench-results.jsonl")
 ResultsOption = Annotated[Path, typer.Option("--results", help="The file of results, one line of JSON for each case.")]
 
@@ -30,7 +30,9 @@ def bench(
     seed: Annotated[int, typer.Option(help="What the order of contenders is drawn with.")] = 7,
     results: ResultsOption = RESULTS,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the results that are there, and begin anew.")] = False,
-    data: Annotated[Path | None, typer.Option(help="The folder with the real data; FACTOR_WINDOWS_DATA.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(envvar="FACTOR_WINDOWS_DATA", help="The folder with the real data.")
+    ] = None,
     flink: Annotated[
         Path | None, typer.Option(help="The Python of an environment that has apache-flink, to run Flink too.")
     ] = None,
@@ -40,9 +42,9 @@ def bench(
     if context.invoked_subcommand is not None:
         return
     from benchmarks.results import Store
-    from benchmarks.run import Evaluation, Options, data_folder, run
+    from benchmarks.run import Evaluation, Options, run
 
-    options = Options(quick, tuple(only or ()), sets, events, repeats, seed, data_folder(data), flink)
+    options = Options(quick, tuple(only or ()), sets, events, repeats, seed, data, flink)
     if list_only:
         for job in Evaluation(options, Path()).jobs():
             print(job.name)
@@ -54,7 +56,7 @@ def bench(
     if wrong:
         print(f"{wrong} contenders gave rows that differ from the naive query's; {results} names them", file=sys.stderr)
         raise typer.Exit(1)
-    print(f"the results are in {results}; factor-windows bench report makes tables and pictures of them")
+    print(f"the results are in {results}; python -m benchmarks report makes tables and pictures of them")
 
 
 @app.command()

@@ -31,11 +31,11 @@ def write(store: Store, output: Path) -> list[Path]:
     """Write the document, the figures and the page, and return where they are."""
     results = store.results()
     if not results:
-        raise OptionError(f"there are no results in {str(store.path)!r}; factor-windows bench makes them")
+        raise OptionError(f"there are no results in {str(store.path)!r}; python -m benchmarks makes them")
     try:
         from benchmarks.plots import draw
     except ImportError:
-        raise OptionError("the report needs matplotlib; pip install 'factor-windows[bench]' brings it") from None
+        raise OptionError("the report needs matplotlib, which `make bench` installs") from None
     output.mkdir(parents=True, exist_ok=True)
     captions = draw(results, output / FIGURES)
     notes = output / NOTES
@@ -55,7 +55,7 @@ def document(results: Sequence[Result], runs: Sequence[dict[str, object]], capti
 def _preface(results: Sequence[Result], runs: Sequence[dict[str, object]]) -> Iterator[str]:
     yield (
         "What the paper measures on Trill, measured on Spark, beside the paper's own figures. Written by "
-        "`factor-windows bench report` from the lines that `factor-windows bench` wrote."
+        "`python -m benchmarks report` from the lines that `python -m benchmarks` wrote."
     )
     yield from dict.fromkeys(map(_machine, runs))
     wrong = [f"{each.name}: {', '.join(each.wrong)}" for each in results if each.wrong]

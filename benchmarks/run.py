@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -201,10 +200,3 @@ def line(result: Result) -> str:
     took = ", ".join(f"{name} {result.typical(name):.2f} s ({result.boost(name):.1f} times)" for name in others)
     wrong = f"; WRONG ROWS: {', '.join(result.wrong)}" if result.wrong else ""
     return f"{result.name}: naive {result.typical('naive'):.2f} s, {took}{wrong}"
-
-
-def data_folder(given: Path | None) -> Path | None:
-    """Find the real data: where the option or FACTOR_WINDOWS_DATA points, or beside the project."""
-    named = os.environ.get("FACTOR_WINDOWS_DATA")
-    beside = Path("..") / "shared" / "data"
-    return given or (Path(named) if named else beside if beside.is_dir() else None)

@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 from benchmarks import flink
 from benchmarks.batch import Folders, fingerprint, measure, same
 from benchmarks.experiments import ALONE, PEERS, WITH_SLICING, Case
+from benchmarks.workloads import stream
 from factor_windows import OptionError, hopping, tumbling
 from factor_windows.plan import Plan
 from factor_windows.spark.naive import naive
-from factor_windows.spark.workloads import stream
 
 WINDOWS = (tumbling("20s"), tumbling("30s"), hopping("40s", "10s"))
 

@@ -195,7 +195,8 @@ def test_what_the_map_of_the_paper_points_at_is_there():
     table = rows("paper-map.md", "paper", "what", "code", "held by") + rows("paper-map.md", "what", "code", "held by")
     for *_, code, tests in table:
         path, *names = quoted(code)
-        module = import_module("factor_windows." + path.removesuffix(".py").replace("/", "."))
+        package = "" if path.startswith("benchmarks/") else "factor_windows."
+        module = import_module(package + path.removesuffix(".py").replace("/", "."))
         assert [name for name in names if attrgetter(name)(module) is None] == []
         assert [test for test in quoted(tests) if not (ROOT / test).exists()] == []
 

@@ -15,8 +15,8 @@ from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search import optimize
 from factor_windows.spark.compare import compared
+from factor_windows.spark.generate import devices
 from factor_windows.spark.naive import naive
-from factor_windows.spark.workloads import devices
 
 EVENTS = 2_000_000
 QUERIES = {
