@@ -1,7 +1,9 @@
 """What all tests share."""
 
+import io
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -33,6 +35,12 @@ def golden(request):
 
 
 @pytest.fixture(scope="session")
+def real_data():
+    """The folder with real data: FACTOR_WINDOWS_DATA, or the one beside the project."""
+    return Path(os.environ.get("FACTOR_WINDOWS_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
 def spark():
     """The one Spark session of all tests."""
     from pyspark.sql import SparkSession
@@ -54,19 +62,34 @@ def spark():
 
 
 @pytest.fixture
-def inside(spark, monkeypatch, capsys):
-    """Run the command line within the tests' own session, and return its exit code and what it printed."""
+def one_partition(spark):
+    """Streams with little data, whose cost is their number of tasks."""
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run the command line in this process, and return its exit code and what it printed."""
     from factor_windows.cli.main import main
 
-    partitions = spark.conf.get("spark.sql.shuffle.partitions")
-
-    def run(*arguments):
+    def run(*arguments, input=""):
         monkeypatch.setattr(sys, "argv", ["factor-windows", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(input))
         capsys.readouterr()
         with pytest.raises(SystemExit) as left:
             main()
         printed = capsys.readouterr()
         return left.value.code or 0, printed.out, printed.err
 
-    yield run
+    return run
+
+
+@pytest.fixture
+def inside(spark, command):
+    """Run the command line within the tests' own session."""
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
+    yield command
     spark.conf.set("spark.sql.shuffle.partitions", partitions)

@@ -1,5 +1,6 @@
 """What the README and the pages show is what happens, and the site builds."""
 
+import os
 import re
 import runpy
 import subprocess
@@ -137,6 +138,20 @@ def test_a_pages_code_prints_what_the_page_says(run, page):
         assert set(names["result"].columns) >= {"device", "window_id", "window_start", "window_end", "mean_t"}
     if page.name == "streaming.md":
         assert names["running"].isActive
+
+
+def test_the_readmes_code_has_the_types_that_strict_mypy_wants(tmp_path):
+    """With the project's own settings, so that the cache of `make check` serves here too."""
+    code = [content for language, content, _ in blocks(ROOT / "README.md") if language == "python"]
+    # The blocks are separate pieces for a reader: a later one may use a name anew.
+    given = "# mypy: allow-redefinition\nfrom pyspark.sql import DataFrame\n\nevents: DataFrame\n"
+    (tmp_path / "readme.py").write_text(given + "\n".join(code), encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", str(tmp_path / "readme.py")]
+    environment = os.environ | {"MYPYPATH": "src"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stdout.count("error:")) == (0, 0), done.stdout
 
 
 def test_every_command_that_a_page_shows_can_be_given():

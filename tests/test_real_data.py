@@ -4,20 +4,12 @@ The data is from the tracebase data set (github.com/areinhardt/tracebase), licen
 """
 
 import os
-from pathlib import Path
 
 import pytest
 from pyspark.sql import functions as F
 
 from factor_windows import Query, analyze, hopping, optimize, tumbling
 from factor_windows.spark.naive import naive
-
-DATA = Path(os.environ.get("FACTOR_WINDOWS_DATA", Path(__file__).parents[2] / "shared" / "data"))
-READINGS = DATA / "tracebase-2012-01-20.parquet"
-
-pytestmark = pytest.mark.skipif(
-    not READINGS.exists(), reason=f"no real data at {READINGS}; FACTOR_WINDOWS_DATA says where it is"
-)
 
 SETS = {
     "tumbling": [tumbling(f"{n} minutes") for n in (1, 20, 30, 40)],
@@ -28,8 +20,11 @@ SETS = {
 
 
 @pytest.fixture(scope="module")
-def readings(spark):
-    frame = spark.read.parquet(str(READINGS)).cache()
+def readings(real_data, request):
+    file = real_data / "tracebase-2012-01-20.parquet"
+    if not file.exists():
+        pytest.skip(f"no real data at {file}; FACTOR_WINDOWS_DATA says where it is")
+    frame = request.getfixturevalue("spark").read.parquet(str(file)).cache()
     assert frame.count() == 3_034_526
     yield frame
     frame.unpersist()

@@ -14,6 +14,8 @@ from factor_windows import OptionError, Query, QueryError, hopping, optimize, tu
 from factor_windows.spark.naive import naive
 from factor_windows.spark.watermark import CHAINS, CLOSED, closed_until
 
+pytestmark = pytest.mark.usefixtures("one_partition")
+
 SCHEMA = "ts timestamp, k string, v double"
 QUERY = Query(
     time="ts",
@@ -21,14 +23,6 @@ QUERY = Query(
     windows=[tumbling("20s"), tumbling("30s"), hopping("60s", "20s")],
     aggregates=["count(*) AS n", "max(v) AS high"],
 )
-
-
-@pytest.fixture(autouse=True)
-def one_partition(spark):
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
-    yield
-    spark.conf.set("spark.sql.shuffle.partitions", before)
 
 
 def write(spark, folder, *batches):
