@@ -11,6 +11,14 @@ from hypothesis import settings
 # Tests start many short-lived JVMs, which spend most of their time on optimizing code that then runs a few times.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+# Most of a tiny query's time goes into generating and compiling its code; `compiled` is for those that show that it
+# gives the same.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
 # Randomness finds more, but what lands must not depend on luck: only a local run looks further.
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.register_profile("local", deadline=None)
@@ -40,9 +48,8 @@ def real_data():
     return Path(os.environ.get("FACTOR_WINDOWS_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
-@pytest.fixture(scope="session")
-def spark():
-    """The one Spark session of all tests."""
+def new_session():
+    """Start Spark for tiny data."""
     from pyspark.sql import SparkSession
 
     session = (
@@ -50,6 +57,7 @@ def spark():
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")
+        .config(map=INTERPRETED)
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "2g")
         .config("spark.driver.bindAddress", "127.0.0.1")
@@ -57,8 +65,26 @@ def spark():
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """The one Spark session of all tests."""
+    session = new_session()
     yield session
     session.stop()
+
+
+@pytest.fixture
+def compiled(spark):
+    """Let a test run generated code, adaptively, as Spark does unless it is told otherwise."""
+    spark.conf.set("spark.sql.codegen.wholeStage", "true")
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+    yield
+    for name, value in INTERPRETED.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture

@@ -148,9 +148,7 @@ def test_the_readmes_code_has_the_types_that_strict_mypy_wants(tmp_path):
     (tmp_path / "readme.py").write_text(given + "\n".join(code), encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--strict", str(tmp_path / "readme.py")]
     environment = os.environ | {"MYPYPATH": "src"}
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stdout.count("error:")) == (0, 0), done.stdout
 
 

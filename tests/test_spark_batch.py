@@ -6,7 +6,7 @@ import random
 import duckdb
 import pytest
 from comparing import assert_equal, by_instance, columns_of, equal
-from generated import EXACT, FLOATING, HOLISTIC, compiled, events_of, windows_of
+from generated import EXACT, FLOATING, HOLISTIC, events_of, windows_of
 from pyspark.sql import functions as F
 
 from factor_windows import OptionError, Query, QueryError, aggregate, analyze, hopping, optimize, tumbling
@@ -21,16 +21,10 @@ CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "15"))
 """How many queries are generated; each takes a second or more, so a longer look is for those who ask for it."""
 
 
-@pytest.fixture(autouse=True)
-def compiled_again(spark):
-    yield
-    compiled(spark, True)
-
-
 @pytest.mark.parametrize("seed", range(CASES))
-def test_a_generated_query_gives_what_naive_spark_gives(spark, seed):
-    # Most of a tiny query's time goes into compiling it; some cases show that compiled code gives the same.
-    compiled(spark, seed % 5 == 0)
+def test_a_generated_query_gives_what_naive_spark_gives(request, spark, seed):
+    if seed % 5 == 0:
+        request.getfixturevalue("compiled")
     rng = random.Random(seed)
     events = events_of(rng, spark)
     functions = rng.choice(
@@ -403,7 +397,6 @@ def test_chunks_as_short_as_the_longest_window_lose_nothing_at_their_edges(spark
     """Chunks are so long that few instances reach from one into the next; here nearly all do, and plans are deep."""
     monkeypatch.setattr(levels, "CHUNK_RANGES", 1)
     monkeypatch.setattr(levels, "WORTH_A_LEVEL", 1.0)
-    compiled(spark, False)
     rng = random.Random(seed)
     fixed = [tumbling("2s"), hopping("24s", "12s"), tumbling("12s"), hopping("36s", "12s")]
     windows = list(dict.fromkeys([*windows_of(rng), *fixed]))
@@ -427,11 +420,12 @@ def only_packed(layouts):
 
 
 @pytest.mark.parametrize("seed", range(3000, 3000 + CASES))
-def test_packed_panes_give_what_naive_spark_gives(spark, monkeypatch, seed):
+def test_packed_panes_give_what_naive_spark_gives(request, spark, monkeypatch, seed):
     """Nulls, empty slots, offsets, times before 1970, several states, and chunks whose edges many instances cross."""
     monkeypatch.setattr(levels, "CHUNK_RANGES", 1)
     monkeypatch.setattr(levels, "_layouts", only_packed(levels._layouts))
-    compiled(spark, seed % 5 == 0)
+    if seed % 5 == 0:
+        request.getfixturevalue("compiled")
     rng = random.Random(seed)
     fixed = [tumbling("2s"), tumbling("4s"), tumbling("6s"), hopping("24s", "8s"), tumbling("14s")]
     shifted = [tumbling(f"{n}s", offset="1500ms") for n in (3, 6, 9, 21)]
