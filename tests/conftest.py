@@ -77,6 +77,13 @@ def spark():
 
 
 @pytest.fixture
+def interpreting(monkeypatch):
+    """Let other JVMs that a test starts interpret too, whatever session they make."""
+    options = " ".join(f"-D{name}={value}" for name, value in INTERPRETED.items())
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", f"{os.environ['SPARK_SUBMIT_OPTS']} {options}")
+
+
+@pytest.fixture
 def compiled(spark):
     """Let a test run generated code, adaptively, as Spark does unless it is told otherwise."""
     spark.conf.set("spark.sql.codegen.wholeStage", "true")

@@ -31,7 +31,7 @@ def readings(real_data, request):
 
 
 @pytest.mark.parametrize("name", list(SETS)[-int(os.environ.get("FACTOR_WINDOWS_CASES", "2")) :])
-def test_all_readings(readings, name):
+def test_all_readings(compiled, readings, name):
     exact = ["min(power_1s)", "max(power_8s)", "sum(power_1s)", "count(*) FILTER (WHERE power_1s > 0) AS on"]
     floating = ["avg(power_1s)", "stddev(power_8s)"]
     query = Query(time="ts", keys=["device"], windows=SETS[name], aggregates=exact + floating)

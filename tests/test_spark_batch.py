@@ -205,7 +205,7 @@ def test_every_kind_of_time_in_every_zone(spark, zone, kind):
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-def test_variance_keeps_its_digits(spark):
+def test_variance_keeps_its_digits(compiled, spark):
     events = spark.range(20_000).selectExpr(
         "timestamp_micros(id * 100000) AS ts", "1e6 + 1.7 * sin(id) + IF(id > 9000, 1e6, 0) AS v"
     )
@@ -225,7 +225,7 @@ def test_constant_values_have_no_variance(spark):
     assert_equal(query, by_instance(query, optimize(query).run(events)), by_instance(query, naive(query, events)))
 
 
-def test_sketches_stay_within_their_error(spark):
+def test_sketches_stay_within_their_error(compiled, spark):
     events = spark.range(40_000).selectExpr(
         "timestamp_micros(id * 10000) AS ts",
         "hash(id) % 5000 AS n",

@@ -57,7 +57,7 @@ print("equal")
 """
 
 
-def test_a_plan_runs_through_spark_connect():
+def test_a_plan_runs_through_spark_connect(interpreting):
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines()[-1] == "equal"
