@@ -121,8 +121,7 @@ def command(monkeypatch, capsys):
 
 
 @pytest.fixture
-def inside(spark, command):
-    """Run the command line within the tests' own session."""
-    partitions = spark.conf.get("spark.sql.shuffle.partitions")
-    yield command
-    spark.conf.set("spark.sql.shuffle.partitions", partitions)
+def inside(spark, command, monkeypatch):
+    """Run the command line within the tests' own session, as it is."""
+    monkeypatch.setattr("factor_windows.spark.session.session", lambda **_: spark)
+    return command

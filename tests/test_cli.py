@@ -2,12 +2,14 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
 from factor_windows import __version__
+from factor_windows.spark.session import session
 
 PAPER = (
     "explain",
@@ -104,6 +106,11 @@ def test_a_process_of_its_own_prints_and_fails_as_the_others():
     assert run("--version").stdout == f"factor-windows {__version__}\n"
     mistaken = run("explain", "-w", "0m")
     assert (mistaken.returncode, mistaken.stdout, mistaken.stderr.count("\n")) == (2, "", 1)
+
+
+def test_the_session_of_the_command_line_uses_all_cores(spark, one_partition):
+    assert session() is spark
+    assert spark.conf.get("spark.sql.shuffle.partitions") == str(4 * os.cpu_count())
 
 
 def test_the_demo_runs_and_checks_its_own_results(inside, tmp_path, monkeypatch):
