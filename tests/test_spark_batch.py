@@ -226,7 +226,7 @@ def test_constant_values_have_no_variance(spark):
 
 
 def test_sketches_stay_within_their_error(compiled, spark):
-    events = spark.range(40_000).selectExpr(
+    events = spark.range(15_000).selectExpr(
         "timestamp_micros(id * 10000) AS ts",
         "hash(id) % 5000 AS n",
         "CAST(hash(id, 1) % 10000 AS double) AS v",
