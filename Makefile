@@ -31,19 +31,19 @@ format: $(VENV)/.installed-dev ## rewrite the code in the project's format
 	@$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.installed-dev setup ## measure a little, in a few minutes, and make a report of it in bench-report/
-	@$(BIN)/factor-windows bench --quick --fresh
-	@$(BIN)/factor-windows bench report --output bench-report
+	@$(BIN)/python -m benchmarks --quick --fresh
+	@$(BIN)/python -m benchmarks report --output bench-report
 
 evaluation: $(VENV)/.installed-dev setup ## measure the paper's whole evaluation, in an hour, and write docs/benchmarks.md anew
-	@$(BIN)/factor-windows bench --results docs/benchmarks/results.jsonl
-	@$(BIN)/factor-windows bench --only dashboards --results docs/benchmarks/results.jsonl
-	@$(BIN)/factor-windows bench report --results docs/benchmarks/results.jsonl
+	@$(BIN)/python -m benchmarks --results docs/benchmarks/results.jsonl
+	@$(BIN)/python -m benchmarks --only dashboards --results docs/benchmarks/results.jsonl
+	@$(BIN)/python -m benchmarks report --results docs/benchmarks/results.jsonl
 
 fuzz: $(VENV)/.installed-dev setup ## look for differences in fresh generated cases, for MINUTES=5
 	@$(BIN)/python tests/fuzz.py --minutes $(or $(MINUTES),5)
 
 soak: $(VENV)/.installed-dev setup ## a hundred million events, a thousand windows, with 2 GB; memory watched, sums checked
-	@FACTOR_WINDOWS_MEMORY=2g $(BIN)/factor-windows bench --only soak --results docs/benchmarks/results.jsonl
+	@FACTOR_WINDOWS_MEMORY=2g $(BIN)/python -m benchmarks --only soak --results docs/benchmarks/results.jsonl
 
 cluster: $(VENV)/.installed-dev setup ## kill streams, executors, workers and drivers ten times; nothing is lost or doubled
 	@FACTOR_WINDOWS_KILLS=10 FACTOR_WINDOWS_ROUNDS=10 $(BIN)/pytest -m "cluster or not cluster" \

@@ -21,6 +21,7 @@ from benchmarks.experiments import ALONE, STREAMS, Case
 from benchmarks.peers import PEERS, peers_of
 from benchmarks.results import Result
 from benchmarks.timing import rounds
+from benchmarks.workloads import stream
 from factor_windows.algebra.pane_row import Packing
 from factor_windows.cost.statistics import Statistics
 from factor_windows.functions.expression import quoted
@@ -31,7 +32,6 @@ from factor_windows.search import SEARCHES, optimize
 from factor_windows.spark.calibrate import counted
 from factor_windows.spark.compare import TOLERANCE
 from factor_windows.spark.naive import naive
-from factor_windows.spark.workloads import stream
 
 ENOUGH = 3.0
 """A contender that has taken so many seconds for each repeat that is asked for is not run again."""

@@ -22,9 +22,9 @@ from factor_windows.query import Query
 from factor_windows.search import optimize
 from factor_windows.spark.analyze import analyze
 from factor_windows.spark.compare import differing_rows
+from factor_windows.spark.generate import devices
 from factor_windows.spark.naive import naive
 from factor_windows.spark.split_by_query import split_by_query
-from factor_windows.spark.workloads import devices
 
 BATCHES = 5
 """Micro-batches of the stream, of which the last two count."""

@@ -1,6 +1,6 @@
 """Flink as a peer: the query as Flink's users write it, and our plan as Flink's SQL, in an environment of its own.
 
-PyFlink and PySpark cannot share one, as each wants its own version of Py4J: `bench --flink` names the interpreter.
+PyFlink and PySpark cannot share one, as each wants its own version of Py4J: `--flink` names the interpreter.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from benchmarks import flink_script
 from benchmarks.batch import known_stream
 from benchmarks.experiments import Case
 from benchmarks.results import Result
+from benchmarks.workloads import stream
 from factor_windows.algebra.window import Window
 from factor_windows.errors import OptionError
 from factor_windows.functions.expression import quoted
 from factor_windows.search import optimize
 from factor_windows.spark.compare import TOLERANCE
-from factor_windows.spark.workloads import stream
 
 REPEATS = 2
 LAST_WORDS = 300

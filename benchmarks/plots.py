@@ -1,4 +1,4 @@
-"""The figures of the report, as SVG and PNG. Needs matplotlib, which the extra `bench` brings."""
+"""The figures of the report, as SVG and PNG. Needs matplotlib."""
 
 from __future__ import annotations
 

@@ -31,11 +31,11 @@ def write(store: Store, output: Path) -> list[Path]:
     """Write the document, the figures and the page, and return where they are."""
     results = store.results()
     if not results:
-        raise OptionError(f"there are no results in {str(store.path)!r}; factor-windows bench makes them")
+        raise OptionError(f"there are no results in {str(store.path)!r}; python -m benchmarks makes them")
     try:
         from benchmarks.plots import draw
     except ImportError:
-        raise OptionError("the report needs matplotlib; pip install 'factor-windows[bench]' brings it") from None
+        raise OptionError("the report needs matplotlib, which `make bench` installs") from None
     output.mkdir(parents=True, exist_ok=True)
     captions = draw(results, output / FIGURES)
     notes = output / NOTES
@@ -48,14 +48,15 @@ def write(store: Store, output: Path) -> list[Path]:
 def document(results: Sequence[Result], runs: Sequence[dict[str, object]], captions: dict[str, str], notes: str) -> str:
     """Write the whole report as Markdown; sections without results are left out."""
     parts = ["# Benchmarks", *_preface(results, runs), *_boosts(results, captions), *_short(results, notes)]
-    parts += [*_cost_model(results, captions), *_planning(results, captions), *_others(results, captions)]
+    parts += [*_cost_model(results, captions), *_planning(results, captions)]
+    parts += [*_other_queries(results, captions), *_other_engines(results, captions), *_loads(results, captions)]
     return "\n\n".join(parts) + "\n"
 
 
 def _preface(results: Sequence[Result], runs: Sequence[dict[str, object]]) -> Iterator[str]:
     yield (
         "What the paper measures on Trill, measured on Spark, beside the paper's own figures. Written by "
-        "`factor-windows bench report` from the lines that `factor-windows bench` wrote."
+        "`python -m benchmarks report` from the lines that `python -m benchmarks` wrote."
     )
     yield from dict.fromkeys(map(_machine, runs))
     wrong = [f"{each.name}: {', '.join(each.wrong)}" for each in results if each.wrong]
@@ -194,7 +195,7 @@ def _planning(results: Sequence[Result], captions: dict[str, str]) -> Iterator[s
         yield tables.gap_table(own)
 
 
-def _others(results: Sequence[Result], captions: dict[str, str]) -> Iterator[str]:
+def _other_queries(results: Sequence[Result], captions: dict[str, str]) -> Iterator[str]:
     if own := chosen(results, experiment="functions"):
         yield "## Other functions"
         yield f"{STREAMS['devices'].capitalize()}, {amount(own[0].events)} events."
@@ -209,6 +210,9 @@ def _others(results: Sequence[Result], captions: dict[str, str]) -> Iterator[str
         yield tables.time_table(
             own, "windows", lambda each: f"{each.setup}, {each.stream}, {amount(each.events)} events"
         )
+
+
+def _other_engines(results: Sequence[Result], captions: dict[str, str]) -> Iterator[str]:
     if own := chosen(results, experiment="peers"):
         yield "## Other engines"
         yield (
@@ -235,6 +239,9 @@ def _others(results: Sequence[Result], captions: dict[str, str]) -> Iterator[str
             "function for each window and a union, and our plan as Flink's SQL."
         )
         yield tables.flink_table(own)
+
+
+def _loads(results: Sequence[Result], captions: dict[str, str]) -> Iterator[str]:
     if own := chosen(results, experiment="streaming"):
         yield "## Streams"
         yield (

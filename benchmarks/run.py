@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -38,16 +38,23 @@ PER_MILLION = 0.6
 class Options:
     """What is measured, and how often."""
 
-    quick: bool = False
-    only: tuple[str, ...] = ()
-    """Parts of the names of the cases that are measured; all, if there are none."""
-    sets: int | None = None
-    events: int | None = None
-    repeats: int = 3
-    seed: int = 7
-    data: Path | None = None
-    flink: Path | None = None
-    """The interpreter of an environment that has PyFlink."""
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A few minutes instead of an hour: fewer cases and events.")
+    ] = False
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Only cases with this in their name; choices, gaps, soak, dashboards run only so."),
+    ] = None
+    sets: Annotated[int | None, typer.Option(min=1, max=10, help="How many window sets of each kind.")] = None
+    events: Annotated[int | None, typer.Option(min=1, help="How many events each stream has.")] = None
+    repeats: Annotated[int, typer.Option(min=1, help="How often each contender runs; slow ones less often.")] = 3
+    seed: Annotated[int, typer.Option(help="What the order of contenders is drawn with.")] = 7
+    data: Annotated[Path | None, typer.Option(envvar="FACTOR_WINDOWS_DATA", help="The folder with the real data.")] = (
+        None
+    )
+    flink: Annotated[
+        Path | None, typer.Option(help="The Python of an environment that has apache-flink, to run Flink too.")
+    ] = None
 
     def wants(self, name: str) -> bool:
         """Say whether a case is to be measured."""
@@ -150,12 +157,12 @@ def run(store: Store, options: Options, console: Console) -> int:
         jobs = list(Evaluation(options, Path(root)).jobs())
         waiting = [job for job in jobs if job.name not in known]
         if not jobs:
-            raise OptionError(f"no case has {' or '.join(map(repr, options.only))} in its name")
+            raise OptionError(f"no case has {' or '.join(map(repr, options.only or []))} in its name")
         if len(waiting) < len(jobs):
             console.print(f"{len(jobs) - len(waiting)} of {len(jobs)} cases are in {store.path} already")
         if waiting:
-            store.begin({"quick": options.quick, "only": options.only, "sets": options.sets, "events": options.events,
-                         "repeats": options.repeats, "seed": options.seed})  # fmt: skip
+            names = ("quick", "only", "sets", "events", "repeats", "seed")
+            store.begin({name: getattr(options, name) for name in names} | {"only": options.only or []})
         return sum(len(result.wrong) for result in _measured(waiting, store, console))
 
 
@@ -201,10 +208,3 @@ def line(result: Result) -> str:
     took = ", ".join(f"{name} {result.typical(name):.2f} s ({result.boost(name):.1f} times)" for name in others)
     wrong = f"; WRONG ROWS: {', '.join(result.wrong)}" if result.wrong else ""
     return f"{result.name}: naive {result.typical('naive'):.2f} s, {took}{wrong}"
-
-
-def data_folder(given: Path | None) -> Path | None:
-    """Find the real data: where the option or FACTOR_WINDOWS_DATA points, or beside the project."""
-    named = os.environ.get("FACTOR_WINDOWS_DATA")
-    beside = Path("..") / "shared" / "data"
-    return given or (Path(named) if named else beside if beside.is_dir() else None)

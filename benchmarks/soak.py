@@ -19,7 +19,7 @@ from factor_windows.engines.spark_stream import use_rocksdb
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search import optimize
-from factor_windows.spark.workloads import EPOCH
+from factor_windows.spark.generate import EPOCH
 
 RATE = 1_000
 """Events a second."""

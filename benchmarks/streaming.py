@@ -18,8 +18,8 @@ from factor_windows.engines.spark_stream import use_rocksdb
 from factor_windows.query import Query
 from factor_windows.search import optimize
 from factor_windows.spark.compare import compared
+from factor_windows.spark.generate import devices
 from factor_windows.spark.naive import naive
-from factor_windows.spark.workloads import devices
 
 BATCH = 250_000
 """Events in a micro-batch."""

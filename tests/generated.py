@@ -2,13 +2,6 @@
 
 from factor_windows import Window
 
-
-def compiled(spark, wanted):
-    spark.conf.set("spark.sql.codegen.wholeStage", wanted)
-    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if wanted else "NO_CODEGEN")
-    spark.conf.set("spark.sql.adaptive.enabled", wanted)
-
-
 EXACT = [
     "min(v)", "max(n)", "count(*)", "count(v)", "sum(n)", "sum(d)", "avg(d)", "count_if(ok)", "bool_and(ok)",
     "bool_or(ok)", "bit_and(n)", "bit_or(i)", "min(s)", "max(d) FILTER (WHERE ok)", "count(*) FILTER (WHERE n > 3)",

@@ -10,6 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from benchmarks import paper, planning, tables
+from benchmarks.commands import app
 from benchmarks.experiments import SIZES, STREAMS, cases, window_sets
 from benchmarks.report import document, page
 from benchmarks.results import Result, Store
@@ -17,7 +18,6 @@ from benchmarks.run import Evaluation, Job, Options, _measured
 from benchmarks.window_sets import GENERATORS, random_windows, sequential_windows
 from factor_windows import OptionError
 from factor_windows.algebra.pane_row import Packing
-from factor_windows.cli.main import app
 from factor_windows.cost.prices import Prices
 from factor_windows.spark import calibrate
 
@@ -242,7 +242,7 @@ def test_only_chooses_by_name_and_some_run_only_when_asked_for():
 
 
 def test_nothing_of_that_name(tmp_path):
-    outcome = CliRunner().invoke(app, ["bench", "--only", "nonsense", "--results", str(tmp_path / "r.jsonl")])
+    outcome = CliRunner().invoke(app, ["--only", "nonsense", "--results", str(tmp_path / "r.jsonl")])
     assert "no case has 'nonsense' in its name" in str(outcome.exception)
 
 
@@ -278,7 +278,7 @@ def test_the_report_has_a_section_for_what_was_measured_and_no_other(tmp_path):
 
 
 def test_a_report_of_nothing_is_refused(tmp_path):
-    outcome = CliRunner().invoke(app, ["bench", "report", "--results", str(tmp_path / "none.jsonl")])
+    outcome = CliRunner().invoke(app, ["report", "--results", str(tmp_path / "none.jsonl")])
     assert "there are no results in" in str(outcome.exception)
 
 

@@ -6,13 +6,13 @@ from random import Random
 import pytest
 from pyspark.sql import functions as F
 
-from benchmarks import flink
+from benchmarks import batch, flink
 from benchmarks.batch import Folders, fingerprint, measure, same
 from benchmarks.experiments import ALONE, PEERS, WITH_SLICING, Case
+from benchmarks.workloads import stream
 from factor_windows import OptionError, hopping, tumbling
 from factor_windows.plan import Plan
 from factor_windows.spark.naive import naive
-from factor_windows.spark.workloads import stream
 
 WINDOWS = (tumbling("20s"), tumbling("30s"), hopping("40s", "10s"))
 
@@ -22,7 +22,9 @@ def folders(spark, tmp_path):
     return Folders(spark, tmp_path, None)
 
 
-def test_a_case_is_timed_and_checked_for_every_contender(spark, folders):
+def test_a_case_is_timed_and_checked_for_every_contender(spark, folders, monkeypatch):
+    for name in ("ENOUGH", "ENOUGH_NAIVE"):
+        monkeypatch.setattr(batch, name, float("inf"))
     case = Case("tables", "devices", 5_000, "some", WINDOWS, function="sum", contenders=WITH_SLICING)
     measured = measure(spark, case, folders, repeats=2, random=Random(7))
     assert measured.seconds.keys() == set(WITH_SLICING)

@@ -13,19 +13,13 @@ from factor_windows.spark.checkpoint import read_note
 from factor_windows.spark.naive import naive
 from factor_windows.spark.types import types_of
 
+pytestmark = pytest.mark.usefixtures("one_partition")
+
 KEPT = Path(__file__).parent / "kept" / "checkpoints.zip"
 """Two checkpoints after three ticks, written by version 0.1.0 as it was before notes told the flags of queries."""
 COMMON = {"time": "timestamp", "keys": ["value % 2 AS odd"]}
 WINDOWS = [tumbling("20s"), tumbling("30s"), hopping("60s", "20s")]
 TWO = {"time": "timestamp", "windows": [tumbling("1m")], "aggregates": ["count(*) AS n"]}
-
-
-@pytest.fixture(autouse=True)
-def one_partition(spark):
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
-    yield
-    spark.conf.set("spark.sql.shuffle.partitions", before)
 
 
 def begin(place):

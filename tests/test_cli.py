@@ -2,18 +2,14 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
 from factor_windows import __version__
-
-
-def run(*arguments):
-    command = [sys.executable, "-m", "factor_windows", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-
+from factor_windows.spark.session import session
 
 PAPER = (
     "explain",
@@ -32,10 +28,10 @@ PAPER = (
 )
 
 
-def test_explain_prints_the_papers_plan_as_json():
-    done = run(*PAPER, "--search", "factor", "--json")
-    assert done.returncode == 0
-    printed = json.loads(done.stdout)
+def test_explain_prints_the_papers_plan_as_json(command):
+    code, out, _ = command(*PAPER, "--search", "factor", "--json")
+    assert code == 0
+    printed = json.loads(out)
     assert (printed["naive_cost"], printed["cost"], printed["search"]) == (360, 150, "factor")
     assert [
         (node["name"], node["kind"], node["range"], node["slide"], node["offset"], node["parent"], node["cost"])
@@ -50,25 +46,23 @@ def test_explain_prints_the_papers_plan_as_json():
 
 
 @pytest.mark.parametrize(("search", "cost"), [("none", 360), ("coverage", 246), ("factor", 150)])
-def test_each_search_gives_the_papers_cost(search, cost):
-    assert json.loads(run(*PAPER, "--search", search, "--json").stdout)["cost"] == cost
+def test_each_search_gives_the_papers_cost(command, search, cost):
+    assert json.loads(command(*PAPER, "--search", search, "--json")[1])["cost"] == cost
 
 
-def test_explain_shows_candidates_and_operators():
-    done = run(*PAPER, "--search", "factor", "-f", "sum", "--candidates", "--operators")
-    assert (
-        "between raw events and 20 minutes, 30 minutes: 10 minutes, 5 minutes, 2 minutes; best 10 minutes"
-        in done.stdout
-    )
-    assert "multicast of 10 minutes -> 30 minutes" in done.stdout
-    as_json = json.loads(run(*PAPER, "--search", "factor", "-f", "sum", "--candidates", "--operators", "--json").stdout)
+def test_explain_shows_candidates_and_operators(command):
+    wanted = (*PAPER, "--search", "factor", "-f", "sum", "--candidates", "--operators")
+    _, out, _ = command(*wanted)
+    assert "between raw events and 20 minutes, 30 minutes: 10 minutes, 5 minutes, 2 minutes; best 10 minutes" in out
+    assert "multicast of 10 minutes -> 30 minutes" in out
+    as_json = json.loads(command(*wanted, "--json")[1])
     assert as_json["candidates"][0]["candidates"] == ["10 minutes", "5 minutes", "2 minutes"]
     assert ["input", "10 minutes"] in as_json["operators"]["after"]
 
 
-def test_the_multiplier_of_the_papers_hopping_windows_is_two():
-    done = run("explain", "-w", "8m/2m", "-w", "10m/2m", "--search", "coverage", "--cost", "paper", "--json")
-    assert [node["reads"] for node in json.loads(done.stdout)["nodes"]] == [4, 2]
+def test_the_multiplier_of_the_papers_hopping_windows_is_two(command):
+    _, out, _ = command("explain", "-w", "8m/2m", "-w", "10m/2m", "--search", "coverage", "--cost", "paper", "--json")
+    assert [node["reads"] for node in json.loads(out)["nodes"]] == [4, 2]
 
 
 @pytest.mark.parametrize(
@@ -91,25 +85,38 @@ def test_the_multiplier_of_the_papers_hopping_windows_is_two():
         (["-w", "20m", "--unit", "1 moon"], "unknown unit 'moon'"),
     ],
 )
-def test_a_mistake_gets_one_sentence_and_no_stack_trace(arguments, message):
-    done = run("explain", *arguments)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert message in done.stderr
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
+def test_a_mistake_gets_one_sentence_and_no_stack_trace(command, arguments, message):
+    code, out, err = command("explain", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
 
 
-def test_the_same_window_twice_is_merged_and_keeps_both_names():
-    done = run("explain", "-w", "a=20m", "-w", "b=20m", "--json")
-    assert [node["shown_as"] for node in json.loads(done.stdout)["nodes"]] == [["a", "b"]]
+def test_the_same_window_twice_is_merged_and_keeps_both_names(command):
+    _, out, _ = command("explain", "-w", "a=20m", "-w", "b=20m", "--json")
+    assert [node["shown_as"] for node in json.loads(out)["nodes"]] == [["a", "b"]]
 
 
-def test_the_version_is_printed():
+def test_a_process_of_its_own_prints_and_fails_as_the_others():
+    def run(*arguments):
+        whole = [sys.executable, "-m", "factor_windows", *arguments]
+        return subprocess.run(whole, capture_output=True, text=True, check=False, timeout=60)
+
     assert run("--version").stdout == f"factor-windows {__version__}\n"
+    mistaken = run("explain", "-w", "0m")
+    assert (mistaken.returncode, mistaken.stdout, mistaken.stderr.count("\n")) == (2, "", 1)
 
 
-def test_the_demo_runs_and_checks_its_own_results(inside, tmp_path):
+def test_the_session_of_the_command_line_uses_all_cores(spark, one_partition):
+    assert session() is spark
+    assert spark.conf.get("spark.sql.shuffle.partitions") == str(4 * os.cpu_count())
+
+
+def test_the_demo_runs_and_checks_its_own_results(inside, tmp_path, monkeypatch):
+    from factor_windows.demo import batch
+
+    monkeypatch.setattr(batch, "QUERIES", {"the paper's": (20, 30, 40), "fewer": (20, 40)})
     code, out, err = inside("demo", "--events", "20000", "--output", tmp_path)
     assert code == 0, err
     assert out.count("rows are equal") == 2
@@ -117,21 +124,20 @@ def test_the_demo_runs_and_checks_its_own_results(inside, tmp_path):
     assert (tmp_path / "result.parquet").exists()
 
 
-def test_explain_says_how_a_plan_runs_on_spark():
-    done = run("explain", "-w", "20m", "-w", "30m", "--physical")
-    assert "2 levels" in done.stdout
-    assert "packed into a row, where 20 minutes, 30 minutes are merged" in done.stdout
-    assert "20 minutes from 10 minutes" in done.stdout
+def test_explain_says_how_a_plan_runs_on_spark(command):
+    _, out, _ = command("explain", "-w", "20m", "-w", "30m", "--physical")
+    assert "2 levels" in out
+    assert "packed into a row, where 20 minutes, 30 minutes are merged" in out
+    assert "20 minutes from 10 minutes" in out
 
 
-def test_explain_writes_a_page(tmp_path):
-    done = run(*PAPER, "--html", str(tmp_path / "plan.html"))
-    assert done.returncode == 0
+def test_explain_writes_a_page(command, tmp_path):
+    assert command(*PAPER, "--html", tmp_path / "plan.html")[0] == 0
     page = (tmp_path / "plan.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "http://" not in page.replace("http://www.w3.org/", "")
-    done = run(*PAPER, "--html", str(tmp_path / "no" / "plan.html"))
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    code, _, err = command(*PAPER, "--html", tmp_path / "no" / "plan.html")
+    assert (code, err.count("\n")) == (2, 1)
 
 
 def test_a_terminal_gets_bars_and_a_program_plain_text():

@@ -1,8 +1,6 @@
 """`factor-windows rewrite` and `run`: SQL files in, SQL or results out."""
 
 import json
-import subprocess
-import sys
 
 import duckdb
 import pytest
@@ -15,16 +13,6 @@ GROUP BY DeviceID, Windows(Window('20 min', TumblingWindow(minute, 20)), Window(
 """
 
 
-def command(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "factor_windows", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        **options,
-    )
-
-
 @pytest.fixture
 def query(tmp_path):
     path = tmp_path / "q.sql"
@@ -32,21 +20,21 @@ def query(tmp_path):
     return path
 
 
-def test_rewrite_prints_sql(query):
-    done = command("rewrite", query, "--to", "duckdb")
-    assert done.returncode == 0, done.stderr
+def test_rewrite_prints_sql(command, query):
+    code, out, err = command("rewrite", query, "--to", "duckdb")
+    assert code == 0, err
     with duckdb.connect() as db:
         db.execute("CREATE TABLE Input AS SELECT 'd' AS DeviceID, TIMESTAMP '2024-01-01' AS EntryTime, 1.5 AS T")
-        assert len(db.execute(done.stdout).fetchall()) == 8
-    described = json.loads(command("rewrite", "-", "--json", input=QUERY).stdout)
+        assert len(db.execute(out).fetchall()) == 8
+    described = json.loads(command("rewrite", "-", "--json", input=QUERY)[1])
     assert described["dialect"] == "spark"
     assert "10 minutes" in [node["name"] for node in described["plans"][0]["nodes"]]
 
 
-def test_explain_takes_a_query(query):
-    done = command("explain", "--query", query)
-    assert "hourly" in done.stdout
-    assert done.returncode == 0
+def test_explain_takes_a_query(command, query):
+    code, out, _ = command("explain", "--query", query)
+    assert "hourly" in out
+    assert code == 0
 
 
 @pytest.fixture
@@ -101,23 +89,23 @@ def test_run_writes_a_result_for_every_statement(readings, tmp_path, inside):
     assert (tmp_path / "hours.csv" / "_SUCCESS").exists()
 
 
-def test_explain_and_rewrite_take_a_script(tmp_path, inside):
+def test_explain_and_rewrite_take_a_script(tmp_path, command):
     script = tmp_path / "script.sql"
     script.write_text(SCRIPT)
-    [plan] = json.loads(inside("explain", "--query", script, "--json")[1])
+    [plan] = json.loads(command("explain", "--query", script, "--json")[1])
     assert [query["name"] for query in plan["queries"]] == ["devices", "hours", "query_3.1", "query_3.2"]
     assert len(plan["passes"]) == 1
-    assert "together" in inside("explain", "--query", script)[1]
-    assert inside("rewrite", script)[1].count("WITH\n") >= 3
+    assert "together" in command("explain", "--query", script)[1]
+    assert command("rewrite", script)[1].count("WITH\n") >= 3
 
 
-def test_explain_of_a_script_takes_the_options_of_a_query(tmp_path, inside):
+def test_explain_of_a_script_takes_the_options_of_a_query(tmp_path, command):
     script, drawn = tmp_path / "script.sql", tmp_path / "plan.svg"
     script.write_text(SCRIPT)
     known = ("--rate", "1", "--unit", "1s", "--keys", "100000", "--svg", drawn)
-    assert inside("explain", "--query", script, *known)[1] != inside("explain", "--query", script)[1]
+    assert command("explain", "--query", script, *known)[1] != command("explain", "--query", script)[1]
     assert drawn.read_text().startswith("<svg")
-    code, _, problem = inside("explain", "--query", script, "--operators")
+    code, _, problem = command("explain", "--query", script, "--operators")
     assert (code, "--operators shows one query" in problem) == (2, True)
 
 
@@ -130,12 +118,12 @@ def test_explain_of_a_script_takes_the_options_of_a_query(tmp_path, inside):
         (["run", "{query}", "--input", "Input", "--output", "x.parquet"], "is not NAME=PLACE"),
     ],
 )
-def test_a_mistake_is_one_sentence(query, arguments, problem):
-    done = command(*(text.replace("{query}", str(query)) for text in arguments))
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert problem in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+def test_a_mistake_is_one_sentence(command, query, arguments, problem):
+    code, _, err = command(*(text.replace("{query}", str(query)) for text in arguments))
+    assert code == 2
+    assert err.startswith("error: ")
+    assert problem in err
+    assert len(err.strip().splitlines()) == 1
 
 
 def test_run_says_what_is_wrong_with_a_query_in_one_line(query, readings, tmp_path, inside):
@@ -155,14 +143,14 @@ def test_run_says_what_is_wrong_with_a_query_in_one_line(query, readings, tmp_pa
     ]
 
 
-def test_rewrite_keeps_what_stands_around_a_query(tmp_path, inside):
+def test_rewrite_keeps_what_stands_around_a_query(tmp_path, command):
     select = "SELECT k, max(v) AS m FROM r GROUP BY k, window(ts, '1 hour')"
-    for command in ("CREATE OR REPLACE TEMPORARY VIEW out AS ", "INSERT INTO out (a, b) "):
+    for around in ("CREATE OR REPLACE TEMPORARY VIEW out AS ", "INSERT INTO out (a, b) "):
         path = tmp_path / "q.sql"
-        path.write_text(command + select)
-        code, out, err = inside("rewrite", path)
+        path.write_text(around + select)
+        code, out, err = command("rewrite", path)
         assert code == 0, err
-        assert out.startswith(command + "WITH\n")
+        assert out.startswith(around + "WITH\n")
 
 
 def test_run_knows_the_columns_of_its_inputs(tmp_path, inside):

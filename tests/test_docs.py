@@ -1,5 +1,6 @@
 """What the README and the pages show is what happens, and the site builds."""
 
+import os
 import re
 import runpy
 import subprocess
@@ -139,6 +140,18 @@ def test_a_pages_code_prints_what_the_page_says(run, page):
         assert names["running"].isActive
 
 
+def test_the_readmes_code_has_the_types_that_strict_mypy_wants(tmp_path):
+    """With the project's own settings, so that the cache of `make check` serves here too."""
+    code = [content for language, content, _ in blocks(ROOT / "README.md") if language == "python"]
+    # The blocks are separate pieces for a reader: a later one may use a name anew.
+    given = "# mypy: allow-redefinition\nfrom pyspark.sql import DataFrame\n\nevents: DataFrame\n"
+    (tmp_path / "readme.py").write_text(given + "\n".join(code), encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", str(tmp_path / "readme.py")]
+    environment = os.environ | {"MYPYPATH": "src"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout.count("error:")) == (0, 0), done.stdout
+
+
 def test_every_command_that_a_page_shows_can_be_given():
     seen = set()
     for name, *arguments in shown_commands():
@@ -195,7 +208,8 @@ def test_what_the_map_of_the_paper_points_at_is_there():
     table = rows("paper-map.md", "paper", "what", "code", "held by") + rows("paper-map.md", "what", "code", "held by")
     for *_, code, tests in table:
         path, *names = quoted(code)
-        module = import_module("factor_windows." + path.removesuffix(".py").replace("/", "."))
+        package = "" if path.startswith("benchmarks/") else "factor_windows."
+        module = import_module(package + path.removesuffix(".py").replace("/", "."))
         assert [name for name in names if attrgetter(name)(module) is None] == []
         assert [test for test in quoted(tests) if not (ROOT / test).exists()] == []
 

@@ -1,4 +1,4 @@
-"""The core starts no JVM: pyspark is not even loaded."""
+"""The core and the command line's help start no JVM: pyspark is not even loaded."""
 
 import subprocess
 import sys
@@ -11,6 +11,19 @@ import factor_windows as fw
 query = fw.Query(time="ts", keys=["device"], windows=[fw.tumbling("20m"), fw.tumbling("30m")], aggregates=["min(t)"])
 print(fw.optimize(query, unit="1m").explain())
 print([name for name in ("pyspark", "py4j", "pandas") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_command_lines_help_never_loads_pyspark():
+    program = """
+import sys
+from typer.testing import CliRunner
+from factor_windows.cli.main import app
+for command in ([], *([name] for name in ("explain", "rewrite", "run", "demo", "calibrate"))):
+    assert CliRunner().invoke(app, [*command, "--help"]).exit_code == 0
+print([name for name in ("pyspark", "py4j", "scipy") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -11,7 +11,7 @@ from nbclient import NotebookClient
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "factor_windows.ipynb"
 
 
-def test_the_notebook_runs_and_shows_what_it_speaks_of():
+def test_the_notebook_runs_and_shows_what_it_speaks_of(interpreting):
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
     assert not any(cell.outputs or cell.execution_count for cell in notebook.cells if cell.cell_type == "code")

@@ -6,7 +6,7 @@ import random
 import duckdb
 import pytest
 from comparing import assert_equal, by_instance, columns_of, equal
-from generated import EXACT, FLOATING, HOLISTIC, compiled, events_of, windows_of
+from generated import EXACT, FLOATING, HOLISTIC, events_of, windows_of
 from pyspark.sql import functions as F
 
 from factor_windows import OptionError, Query, QueryError, aggregate, analyze, hopping, optimize, tumbling
@@ -21,16 +21,10 @@ CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "15"))
 """How many queries are generated; each takes a second or more, so a longer look is for those who ask for it."""
 
 
-@pytest.fixture(autouse=True)
-def compiled_again(spark):
-    yield
-    compiled(spark, True)
-
-
 @pytest.mark.parametrize("seed", range(CASES))
-def test_a_generated_query_gives_what_naive_spark_gives(spark, seed):
-    # Most of a tiny query's time goes into compiling it; some cases show that compiled code gives the same.
-    compiled(spark, seed % 5 == 0)
+def test_a_generated_query_gives_what_naive_spark_gives(request, spark, seed):
+    if seed % 5 == 0:
+        request.getfixturevalue("compiled")
     rng = random.Random(seed)
     events = events_of(rng, spark)
     functions = rng.choice(
@@ -211,7 +205,7 @@ def test_every_kind_of_time_in_every_zone(spark, zone, kind):
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-def test_variance_keeps_its_digits(spark):
+def test_variance_keeps_its_digits(compiled, spark):
     events = spark.range(20_000).selectExpr(
         "timestamp_micros(id * 100000) AS ts", "1e6 + 1.7 * sin(id) + IF(id > 9000, 1e6, 0) AS v"
     )
@@ -231,8 +225,8 @@ def test_constant_values_have_no_variance(spark):
     assert_equal(query, by_instance(query, optimize(query).run(events)), by_instance(query, naive(query, events)))
 
 
-def test_sketches_stay_within_their_error(spark):
-    events = spark.range(40_000).selectExpr(
+def test_sketches_stay_within_their_error(compiled, spark):
+    events = spark.range(15_000).selectExpr(
         "timestamp_micros(id * 10000) AS ts",
         "hash(id) % 5000 AS n",
         "CAST(hash(id, 1) % 10000 AS double) AS v",
@@ -403,7 +397,6 @@ def test_chunks_as_short_as_the_longest_window_lose_nothing_at_their_edges(spark
     """Chunks are so long that few instances reach from one into the next; here nearly all do, and plans are deep."""
     monkeypatch.setattr(choose, "CHUNK_RANGES", 1)
     monkeypatch.setattr(choose, "WORTH_A_LEVEL", 1.0)
-    compiled(spark, False)
     rng = random.Random(seed)
     fixed = [tumbling("2s"), hopping("24s", "12s"), tumbling("12s"), hopping("36s", "12s")]
     windows = list(dict.fromkeys([*windows_of(rng), *fixed]))
@@ -427,11 +420,12 @@ def only_packed(layouts):
 
 
 @pytest.mark.parametrize("seed", range(3000, 3000 + CASES))
-def test_packed_panes_give_what_naive_spark_gives(spark, monkeypatch, seed):
+def test_packed_panes_give_what_naive_spark_gives(request, spark, monkeypatch, seed):
     """Nulls, empty slots, offsets, times before 1970, several states, and chunks whose edges many instances cross."""
     monkeypatch.setattr(choose, "CHUNK_RANGES", 1)
     monkeypatch.setattr(choose, "layouts", only_packed(choose.layouts))
-    compiled(spark, seed % 5 == 0)
+    if seed % 5 == 0:
+        request.getfixturevalue("compiled")
     rng = random.Random(seed)
     fixed = [tumbling("2s"), tumbling("4s"), tumbling("6s"), hopping("24s", "8s"), tumbling("14s")]
     shifted = [tumbling(f"{n}s", offset="1500ms") for n in (3, 6, 9, 21)]

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 import factor_windows as fw
 spark = (
     SparkSession.builder.remote("local[2]")
-    .config("spark.sql.session.timeZone", "UTC").config("spark.sql.shuffle.partitions", "2")
+    .config("spark.sql.session.timeZone", "UTC").config("spark.sql.shuffle.partitions", "1")
     .config("spark.ui.enabled", "false").getOrCreate()
 )
 assert "connect" in type(spark).__module__, type(spark)
@@ -41,8 +41,9 @@ with tempfile.TemporaryDirectory() as folder:
         writer.trigger(availableNow=True).start().awaitTermination()
     batch = spark.range(8).selectExpr("timestamp_seconds(id DIV 4 * 30) AS timestamp", "id AS value")
     left = fw.optimize(query).flush(batch, checkpoint=place)
-    assert differing_rows(spark.read.parquet(f"{folder}/out").unionAll(left), naive(query, batch)) == 0
-    assert left.count() == 3
+    rows, rest = spark.read.parquet(f"{folder}/out").collect(), left.collect()
+    assert sorted(map(tuple, rows + rest)) == sorted(map(tuple, naive(query, batch).collect()))
+    assert len(rest) == 3
     try:
         fw.optimize(fw.Query(time="timestamp", windows=[fw.tumbling("40s")], aggregates=["max(value)"])).run(
             stream, checkpoint=place)
@@ -57,7 +58,7 @@ print("equal")
 """
 
 
-def test_a_plan_runs_through_spark_connect():
+def test_a_plan_runs_through_spark_connect(interpreting):
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines()[-1] == "equal"

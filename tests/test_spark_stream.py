@@ -9,7 +9,10 @@ import time
 from datetime import UTC, datetime
 from itertools import pairwise
 
+import killed_job
 import pytest
+from comparing import assert_equal, by_instance
+from file_streams import assert_closed, finish, stream_of, watermark_of, write_batches
 from pyspark.sql import functions as F
 
 from factor_windows import (
@@ -53,43 +56,32 @@ def batches_of(order, rng):
 
 def write(spark, folder, batches, rng):
     late = 7
-    for number, batch in enumerate(batches):
-        rows = [(second, rng.choice("ab"), rng.choice([None, rng.uniform(-9, 9)])) for second in batch]
-        frame = spark.createDataFrame(rows, "s bigint, k string, v double")
-        frame.selectExpr("timestamp_seconds(s) AS ts", "k", "v").coalesce(1).write.parquet(f"{folder}/{number}")
-        os.utime(next(p for p in (folder / str(number)).iterdir() if p.suffix == ".parquet"), (number + 1, number + 1))
-    events = spark.read.schema(SCHEMA).parquet(f"{folder}/*")
+    rows = [
+        [{"ts": second, "k": rng.choice("ab"), "v": rng.choice([None, rng.uniform(-9, 9)])} for second in batch]
+        for batch in batches
+    ]
+    events = write_batches(spark, folder, rows, SCHEMA)
     return events.where(F.unix_seconds("ts") != late) if any(late in batch for batch in batches) else events
 
 
-def stream_of(spark, folder, delay="30 seconds"):
-    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(f"{folder}/*")
-    return stream.withWatermark("ts", delay) if delay else stream
-
-
-def finish(frame, name, mode="append", **options):
-    started = frame.writeStream.format("memory").queryName(name).outputMode(mode).options(**options)
-    query = started.trigger(availableNow=True).start()
-    query.awaitTermination()
-    return query
-
-
-def watermark_of(query):
-    return datetime.fromisoformat(query.lastProgress["eventTime"]["watermark"])
+def stream_in(spark, folder):
+    return stream_of(spark, folder / "in", SCHEMA)
 
 
 @pytest.mark.parametrize(("windows", "order"), [("tumbling", "ordered"), ("hopping", "shuffled"), ("mixed", "gaps")])
-def test_a_stream_gives_batchs_rows_and_flush_the_rest(spark, tmp_path, windows, order):
+def test_a_stream_gives_batchs_rows_and_flush_the_rest(request, spark, tmp_path, windows, order):
+    if windows == "mixed":
+        request.getfixturevalue("compiled")
     rng = random.Random(f"{windows} {order}")
     events = write(spark, tmp_path / "in", batches_of(order, rng), rng)
-    plan = optimize(Query(time="ts", keys=["k"], windows=WINDOWS[windows], aggregates=AGGREGATES))
-    query = finish(plan.run(stream_of(spark, tmp_path / "in")), "appended")
-    found, everything = spark.table("appended"), plan.run(events)
-    closed = everything.where(F.col("window_end") <= F.lit(watermark_of(query)))
-    assert 0 < closed.count() < everything.count()
-    assert differing_rows(found, closed) == 0
-    assert differing_rows(found.unionAll(plan.flush(events, query)), everything) == 0
-    assert len(query.lastProgress["stateOperators"]) == 2
+    query = Query(time="ts", keys=["k"], windows=WINDOWS[windows], aggregates=AGGREGATES)
+    plan = optimize(query)
+    running = finish(plan.run(stream_in(spark, tmp_path)), "appended")
+    found, everything = spark.table("appended"), by_instance(query, plan.run(events))
+    assert_closed(query, found, everything, watermark_of(running))
+    whole = found.unionAll(plan.flush(events, running))
+    assert_equal(query, by_instance(query, whole), everything)
+    assert len(running.lastProgress["stateOperators"]) == 2
 
 
 def test_flush_goes_by_the_watermark_whatever_the_time_zone(spark):
@@ -111,11 +103,14 @@ def test_update_and_complete_give_what_naive_gives_with_one_operator(spark, tmp_
     rng = random.Random(mode)
     write(spark, tmp_path / "in", batches_of("shuffled", rng)[:3], rng)
     query = Query(time="ts", keys=["k"], windows=WINDOWS["hopping"], aggregates=AGGREGATES)
-    running = finish(optimize(query).run(stream_of(spark, tmp_path / "in"), mode=mode), "ours", mode)
+    running = finish(optimize(query).run(stream_in(spark, tmp_path), mode=mode), "ours", mode)
     assert len(running.lastProgress["stateOperators"]) == 1
-    union = naive(query, stream_of(spark, tmp_path / "in"))
+    union = naive(query, stream_in(spark, tmp_path))
     finish(union, "naively", mode)
-    assert differing_rows(spark.table("ours"), spark.table("naively")) == 0
+    if mode == "complete":
+        assert_equal(query, by_instance(query, spark.table("ours")), by_instance(query, spark.table("naively")))
+    else:
+        assert differing_rows(spark.table("ours"), spark.table("naively")) == 0
 
 
 def test_slices_run_on_a_stream(spark, tmp_path):
@@ -124,24 +119,23 @@ def test_slices_run_on_a_stream(spark, tmp_path):
     windows = [tumbling("15s"), tumbling("17s", offset="2s"), hopping("60s", "25s"), tumbling("19s")]
     query = Query(time="ts", keys=["k"], windows=windows, aggregates=["sum(v)", "max(v)"])
     plan = optimize(query, rate=20, unit="1 second", prices=Prices(edge=0))
-    first = choose_layout(plan, streaming=True).levels[0]
+    first = choose_layout(plan.passes[0], streaming=True).levels[0]
     assert [len(feed.edges) > 1 for feed in first.assigners] == [True]
-    running = finish(plan.run(stream_of(spark, tmp_path / "in")), "sliced")
-    closed = naive(query, events).where(F.col("window_end") <= F.lit(watermark_of(running)))
-    assert closed.count() > 0
-    assert differing_rows(spark.table("sliced"), closed) == 0
+    running = finish(plan.run(stream_in(spark, tmp_path)), "sliced")
+    assert_closed(query, spark.table("sliced"), by_instance(query, naive(query, events)), watermark_of(running))
 
 
 def test_ladders_run_as_one_chain(spark, tmp_path):
     rng = random.Random(3)
     events = write(spark, tmp_path / "in", batches_of("shuffled", rng), rng)
     windows = [hopping("480s", "1s"), tumbling("17s"), hopping("60s", "25s")]
-    plan = optimize(Query(time="ts", windows=windows, aggregates=["sum(v)", "max(v)"]), rate=100, unit="1 second")
-    query = finish(plan.run(stream_of(spark, tmp_path / "in")), "deep")
-    assert len(query.lastProgress["stateOperators"]) == 3
-    assert max(feed.steps for level in choose_layout(plan, streaming=True).levels for feed in level.assigners) < 120
-    closed = plan.run(events).where(F.col("window_end") <= F.lit(watermark_of(query)))
-    assert differing_rows(spark.table("deep"), closed) == 0
+    query = Query(time="ts", windows=windows, aggregates=["sum(v)", "max(v)"])
+    plan = optimize(query, rate=100, unit="1 second")
+    running = finish(plan.run(stream_in(spark, tmp_path)), "deep")
+    assert len(running.lastProgress["stateOperators"]) == 3
+    levels = choose_layout(plan.passes[0], streaming=True).levels
+    assert max(each.steps for level in levels for each in level.assigners) < 120
+    assert_closed(query, spark.table("deep"), by_instance(query, plan.run(events)), watermark_of(running))
 
 
 def test_spark_marks_event_time_as_we_do(spark):
@@ -174,12 +168,11 @@ def test_state_can_live_in_rocksdb(spark, tmp_path):
     events = write(spark, tmp_path / "in", batches_of("ordered", rng)[:2], rng)
     try:
         use_rocksdb(spark)
-        plan = optimize(Query(time="ts", windows=WINDOWS["tumbling"], aggregates=["max(v)"]))
-        query = finish(plan.run(stream_of(spark, tmp_path / "in")), "rocks")
-        assert "rocksdbCommitFlushLatency" in query.lastProgress["stateOperators"][0]["customMetrics"]
-        closed = plan.run(events).where(F.col("window_end") <= F.lit(watermark_of(query)))
-        assert closed.count() > 0
-        assert differing_rows(spark.table("rocks"), closed) == 0
+        query = Query(time="ts", windows=WINDOWS["tumbling"], aggregates=["max(v)"])
+        plan = optimize(query)
+        running = finish(plan.run(stream_in(spark, tmp_path)), "rocks")
+        assert "rocksdbCommitFlushLatency" in running.lastProgress["stateOperators"][0]["customMetrics"]
+        assert_closed(query, spark.table("rocks"), by_instance(query, plan.run(events)), watermark_of(running))
     finally:
         spark.conf.set("spark.sql.streaming.stateStore.providerClass", before)
 
@@ -194,7 +187,7 @@ def test_spark_still_loses_rows_in_a_union_of_three_chains(spark, tmp_path):
     rng = random.Random(5)
     write(spark, tmp_path / "in", batches_of("ordered", rng)[:4], rng)
     chains = []
-    stream = stream_of(spark, tmp_path / "in")
+    stream = stream_in(spark, tmp_path)
     panes = stream.groupBy(F.window("ts", "10 seconds").alias("w")).agg(F.min("v").alias("m"))
     for length in ("20 seconds", "30 seconds", "40 seconds"):
         grouped = panes.groupBy(F.window(F.window_time("w"), length).alias("w")).agg(F.min("m").alias("m"))
@@ -205,49 +198,19 @@ def test_spark_still_loses_rows_in_a_union_of_three_chains(spark, tmp_path):
     assert "40 seconds" not in counts, (counts, CHAINS)
 
 
-JOB = """
-import sys, time
-from pyspark.sql import SparkSession
-import factor_windows as fw
-folder = sys.argv[1]
-spark = (SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "1")
-    .config("spark.sql.session.timeZone", "UTC").config("spark.ui.enabled", "false")
-    .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate())
-spark.sparkContext.setLogLevel("ERROR")
-stream = (spark.readStream.schema("ts timestamp, k string, v double").option("maxFilesPerTrigger", 1)
-    .parquet(f"{folder}/in/*").withWatermark("ts", "30 seconds"))
-windows = [fw.tumbling("20s"), fw.tumbling("30s"), fw.hopping("60s", "20s")]
-plan = fw.optimize(fw.Query(time="ts", keys=["k"], windows=windows, aggregates=["min(v)", "count(*) AS n"]))
-result = plan.run(stream, checkpoint=f"{folder}/checkpoint")
-query = (result.writeStream.format("parquet").option("path", f"{folder}/out")
-    .option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start())
-print("started", flush=True)
-query.awaitTermination()
-print(query.lastProgress["eventTime"]["watermark"], flush=True)
-"""
-
-
-def test_a_killed_stream_goes_on_where_it_was(spark, tmp_path):
+def test_a_killed_stream_goes_on_where_it_was(spark, one_partition, tmp_path):
     rng = random.Random(9)
     seconds = [list(range(low, low + 90, 3)) for low in range(0, 720, 90)]
     events = write(spark, tmp_path / "in", seconds, rng)
     for _ in range(KILLS):
-        command = [sys.executable, "-c", JOB, str(tmp_path)]
+        command = [sys.executable, killed_job.__file__, str(tmp_path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as job:
             assert job.stdout.readline() == "started\n"
             time.sleep(rng.uniform(1.5, 6))
             # The group: Python and the JVM together, as when a machine dies.
             os.killpg(job.pid, signal.SIGKILL)
-    done = subprocess.run([sys.executable, "-c", JOB, str(tmp_path)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
-    watermark = datetime.fromisoformat(done.stdout.split()[-1])
-    plan = optimize(
-        Query(
-            time="ts",
-            keys=["k"],
-            windows=[tumbling("20s"), tumbling("30s"), hopping("60s", "20s")],
-            aggregates=["min(v)", "count(*) AS n"],
-        )
-    )
-    closed = plan.run(events).where(F.col("window_end") <= F.lit(watermark))
-    assert differing_rows(spark.read.parquet(f"{tmp_path}/out"), closed) == 0
+    running = killed_job.start(spark, tmp_path)
+    running.awaitTermination()
+    query = killed_job.QUERY
+    everything = by_instance(query, optimize(query).run(events))
+    assert_closed(query, spark.read.parquet(f"{tmp_path}/out"), everything, watermark_of(running))

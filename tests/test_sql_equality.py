@@ -11,25 +11,14 @@ from sql_equality import assert_same_sql, register
 import factor_windows as fw
 
 W, H = sql_texts.W, sql_texts.H
-QUICK = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
-"""Interpreted plans, since compiling takes most of the time where there are forty rows."""
 
 
 @pytest.fixture
-def session(spark):
-    """The session with the tables that the texts are about, set up for many small queries."""
-    before = {name: spark.conf.get(name, None) for name in (*QUICK, "spark.sql.caseSensitive")}
-    for name, value in QUICK.items():
-        spark.conf.set(name, value)
+def session(spark, one_partition):
+    """The session with the tables that the texts are about."""
     register(spark, sql_texts.rows(), sql_texts.SCHEMA)
     yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value) if value is not None else spark.conf.unset(name)
+    spark.conf.unset("spark.sql.caseSensitive")
 
 
 @pytest.mark.parametrize("texts", ["ALIASES", "FIELDS", "NAMES", "GROUPS", "SETS", "AFTERWARDS", "SOURCES", "UNIONS"])

@@ -1,11 +1,11 @@
 """How far a stream has come: what flush goes by, which settings are refused, and event time that goes on."""
 
-import os
 import random
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
+from file_streams import finish, stream_of, write_batches
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampNTZType, TimestampType
@@ -13,6 +13,8 @@ from pyspark.sql.types import TimestampNTZType, TimestampType
 from factor_windows import OptionError, Query, QueryError, hopping, optimize, tumbling
 from factor_windows.spark.naive import naive
 from factor_windows.spark.watermark import CHAINS, CLOSED, closed_until
+
+pytestmark = pytest.mark.usefixtures("one_partition")
 
 SCHEMA = "ts timestamp, k string, v double"
 QUERY = Query(
@@ -23,34 +25,18 @@ QUERY = Query(
 )
 
 
-@pytest.fixture(autouse=True)
-def one_partition(spark):
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
-    yield
-    spark.conf.set("spark.sql.shuffle.partitions", before)
-
-
 def write(spark, folder, *batches):
     """Write a file for each micro-batch, with events at these seconds; return all of them as a batch."""
     rng = random.Random(7)
-    for number, seconds in enumerate(batches):
-        rows = [(second, rng.choice("ab"), float(rng.randrange(99))) for second in seconds]
-        frame = spark.createDataFrame(rows, "s bigint, k string, v double").coalesce(1)
-        frame.selectExpr("timestamp_seconds(s) AS ts", "k", "v").write.parquet(f"{folder}/{number}")
-        os.utime(next(p for p in (folder / str(number)).iterdir() if p.suffix == ".parquet"), (number + 1, number + 1))
-    return spark.read.schema(SCHEMA).parquet(f"{folder}/*")
+    rows = [
+        [{"ts": second, "k": rng.choice("ab"), "v": float(rng.randrange(99))} for second in seconds]
+        for seconds in batches
+    ]
+    return write_batches(spark, folder, rows, SCHEMA)
 
 
-def stream_of(spark, folder, delay="5 seconds"):
-    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(f"{folder}/*")
-    return stream.withWatermark("ts", delay)
-
-
-def finish(frame, name, **options):
-    query = frame.writeStream.format("memory").queryName(name).options(**options).trigger(availableNow=True).start()
-    query.awaitTermination()
-    return query
+def stream_in(spark, folder, delay="5 seconds"):
+    return stream_of(spark, folder / "in", SCHEMA, delay)
 
 
 def rows_of(frame):
@@ -60,7 +46,7 @@ def rows_of(frame):
 def test_flush_after_a_restart_with_nothing_new_goes_by_the_checkpoint(spark, tmp_path):
     events = write(spark, tmp_path / "in", range(0, 60, 4), range(60, 120, 4))
     plan, place = optimize(QUERY), tmp_path / "state [1]"
-    result = plan.run(stream_of(spark, tmp_path / "in"), checkpoint=place)
+    result = plan.run(stream_in(spark, tmp_path), checkpoint=place)
 
     def start():
         writer = result.writeStream.foreachBatch(lambda rows, _: rows.write.mode("append").parquet(f"{tmp_path}/out"))
@@ -87,8 +73,8 @@ def test_flush_after_a_restart_with_nothing_new_goes_by_the_checkpoint(spark, tm
 def test_flush_after_a_join_of_streams_loses_no_window(spark, tmp_path):
     # A join drops what is not after Spark's first watermark, 1970.
     events = write(spark, tmp_path / "in", *(range(low, low + 30, 5) for low in range(1, 121, 30)))
-    stream = stream_of(spark, tmp_path / "in")
-    other = stream_of(spark, tmp_path / "in").selectExpr("ts AS ts2", "k AS k2", "v AS v2")
+    stream = stream_in(spark, tmp_path)
+    other = stream_in(spark, tmp_path).selectExpr("ts AS ts2", "k AS k2", "v AS v2")
     same = "k = k2 AND v = v2 AND ts2 BETWEEN ts AND ts + INTERVAL 20 SECONDS"
     plan = optimize(QUERY)
     query = finish(plan.run(stream.join(other, F.expr(same)).drop("k2", "v2", "ts2")), "joined")
@@ -137,7 +123,7 @@ def test_a_time_without_a_zone_is_the_events_own(spark):
 
 def test_a_chain_is_refused_where_spark_has_one_watermark_for_all_operators(spark, tmp_path):
     write(spark, tmp_path / "in", [1])
-    stream = stream_of(spark, tmp_path / "in")
+    stream = stream_in(spark, tmp_path)
     spark.conf.set(CHAINS, "false")
     try:
         with pytest.raises(OptionError) as refused:
@@ -154,7 +140,7 @@ def test_a_chain_is_refused_where_spark_has_one_watermark_for_all_operators(spar
 
 def test_windows_across_1970_are_those_of_the_window_by_window_query(spark, tmp_path):
     write(spark, tmp_path / "in", range(-95, -40, 5), range(-40, 5, 5), range(5, 40, 5), [90])
-    stream = stream_of(spark, tmp_path / "in", "0 seconds")
+    stream = stream_in(spark, tmp_path, "0 seconds")
     finish(optimize(QUERY).run(stream), "ours")
     finish(naive(QUERY, stream), "naively")
     found = rows_of(spark.table("ours"))
@@ -171,7 +157,7 @@ def test_the_end_of_a_window_is_event_time_for_what_follows(spark, tmp_path):
         minute = F.window("window_end", "1 minute").alias("minute")
         return result.groupBy("k", minute).agg(F.count("*").alias("windows"), F.sum("n").alias("n"))
 
-    query = finish(by_minute(plan.run(stream_of(spark, tmp_path / "in"))), "minutes")
+    query = finish(by_minute(plan.run(stream_in(spark, tmp_path))), "minutes")
     watermark = datetime.fromisoformat(query.lastProgress["eventTime"]["watermark"])
     closed = by_minute(plan.run(events)).where(F.col("minute.end") <= F.lit(watermark))
     found = rows_of(spark.table("minutes"))
@@ -181,7 +167,7 @@ def test_the_end_of_a_window_is_event_time_for_what_follows(spark, tmp_path):
 
 def test_the_times_name_may_differ_in_case(spark, tmp_path):
     write(spark, tmp_path / "in", [1])
-    stream = stream_of(spark, tmp_path / "in")
+    stream = stream_in(spark, tmp_path)
     upper = Query(time="TS", windows=QUERY.windows, aggregates=QUERY.aggregates)
     assert optimize(upper).run(stream).columns == list(upper.columns)
     for time in ("nope", "CAST(ts AS DATE)"):

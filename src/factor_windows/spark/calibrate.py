@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from random import Random
 from statistics import median
 from tempfile import TemporaryDirectory
+from time import perf_counter
 
 from pyspark.sql import SparkSession
 
-from benchmarks.timing import rounds
 from factor_windows.algebra.pane_row import Packing
 from factor_windows.algebra.window import Window, hopping, tumbling
 from factor_windows.cost.prices import Prices
@@ -20,7 +19,7 @@ from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.request import Search
 from factor_windows.search import optimize
-from factor_windows.spark.workloads import devices
+from factor_windows.spark.generate import devices
 from factor_windows.tree import Pass
 
 EVENTS = 2_000_000
@@ -116,24 +115,18 @@ def measure(spark: SparkSession, *, repeats: int = REPEATS) -> Iterator[Measured
     """Run each plan a few times in a shuffled order, after one run that does not count; yield the medians."""
     with TemporaryDirectory(prefix="factor-windows-") as folder:
         plans = {case: case.plan() for case in CASES}
-        for number, events in {(case.devices, case.events) for case in CASES}:
-            devices(spark, events, rate=RATE, devices=number).write.parquet(f"{folder}/{number}-{events}")
-        contenders = {
-            case.name: partial(_run, spark, f"{folder}/{case.devices}-{case.events}", plans[case]) for case in CASES
-        }
-        took: dict[str, list[float]] = {case.name: [] for case in CASES}
-        for name, seconds, _ in rounds(contenders, repeats=repeats + 1, random=Random(7)):
-            took[name].append(seconds)
+        for number, size in {(case.devices, case.events) for case in CASES}:
+            devices(spark, size, rate=RATE, devices=number).write.parquet(f"{folder}/{number}-{size}")
+        took: dict[_Case, list[float]] = {case: [] for case in CASES}
+        random = Random(7)
+        for case in (case for _ in range(repeats + 1) for case in random.sample(CASES, len(CASES))):
+            begin = perf_counter()
+            events = spark.read.parquet(f"{folder}/{case.devices}-{case.events}")
+            plans[case].run(events).write.format("noop").mode("overwrite").save()
+            took[case].append(perf_counter() - begin)
         for case, plan in plans.items():
-            yield Measured(
-                case.name,
-                counted(plan.passes[0], case.events, packing=Packing.of(plan.query)),
-                median(took[case.name][1:]),
-            )
-
-
-def _run(spark: SparkSession, folder: str, plan: Plan) -> None:
-    plan.run(spark.read.parquet(folder)).write.format("noop").mode("overwrite").save()
+            counts = counted(plan.passes[0], case.events, packing=Packing.of(plan.query))
+            yield Measured(case.name, counts, median(took[case][1:]))
 
 
 def counted(plan: Pass, events: int, *, packing: Packing | None) -> dict[str, float]:

@@ -15,12 +15,14 @@ from factor_windows.algebra.window import hopping, tumbling
 from factor_windows.query import Query
 from factor_windows.search import optimize
 
+RATE = 200
+"""Readings per second."""
 SHOWN = 18
 """How many of the latest results the table has."""
 
 
-def run(spark: SparkSession, *, seconds: int = 60, rate: int = 200) -> int:
-    """Aggregate a rate source for so long and show results as windows close; return how many there were."""
+def run(spark: SparkSession, *, seconds: int) -> None:
+    """Aggregate a rate source for so long, and show results as windows close."""
     console = Console(highlight=False, soft_wrap=True)
     query = Query(
         time="timestamp",
@@ -28,11 +30,11 @@ def run(spark: SparkSession, *, seconds: int = 60, rate: int = 200) -> int:
         windows=[tumbling("2s"), tumbling("3s"), tumbling("6s"), hopping("10s", "5s", name="ten by five")],
         aggregates=["min(reading) AS coldest", "avg(reading) AS mean", "count(*) AS readings"],
     )
-    plan = optimize(query, rate=rate, unit="1 second", keys=4)
+    plan = optimize(query, rate=RATE, unit="1 second", keys=4)
     console.print(plan.explain(streaming=True) + "\n")
     readings = (
         spark.readStream.format("rate")
-        .option("rowsPerSecond", rate)
+        .option("rowsPerSecond", RATE)
         .load()
         .selectExpr("timestamp", "value", "20 + 5 * sin(value / 50) + rand(7) AS reading")
         .withWatermark("timestamp", "1 second")
@@ -63,7 +65,6 @@ def run(spark: SparkSession, *, seconds: int = 60, rate: int = 200) -> int:
         finally:
             running.stop()
     console.print(f"{counted} results in {seconds} seconds; each came out when the watermark passed its window's end")
-    return counted
 
 
 def _table(rows: deque[Row]) -> Table:

@@ -11,21 +11,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from factor_windows.algebra.window import tumbling
 from factor_windows.explain.terminal import show
-from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search import optimize
 from factor_windows.spark.compare import compared
+from factor_windows.spark.generate import devices
 from factor_windows.spark.naive import naive
-from factor_windows.spark.workloads import devices
 
-EVENTS = 2_000_000
 QUERIES = {
     "the paper's query: 20, 30 and 40 minutes": tuple(range(20, 50, 10)),
     "ten windows: 20 to 110 minutes": tuple(range(20, 120, 10)),
 }
 
 
-def run(spark: SparkSession, output: Path, *, events: int = EVENTS) -> None:
+def run(spark: SparkSession, output: Path, *, events: int) -> None:
     """Plan two queries, run each both ways, compare the results row by row, and leave one as Parquet and a page."""
     console = Console(highlight=False, soft_wrap=True)
     output.mkdir(parents=True, exist_ok=True)
@@ -55,7 +53,9 @@ def run(spark: SparkSession, output: Path, *, events: int = EVENTS) -> None:
             planned = _seconds(plan.run(readings))
             progress.advance(task)
             progress.update(task, description="comparing the results row by row")
-            rows = _compared(query, plan, readings)
+            rows, differing = compared(plan.run(readings), naive(query, readings))
+            if differing:
+                raise AssertionError("the plan's result differs from the naive one")
             progress.advance(task)
             console.print(
                 f"naive {naively:.1f} s, planned {planned:.1f} s: {naively / planned:.1f} times faster; "
@@ -75,11 +75,3 @@ def _seconds(frame: DataFrame) -> float:
         begin = perf_counter()
         frame.write.format("noop").mode("overwrite").save()
     return perf_counter() - begin
-
-
-def _compared(query: Query, plan: Plan, readings: DataFrame) -> int:
-    """Return the number of rows, all of them equal; means may differ in their last digits."""
-    rows, differing = compared(plan.run(readings), naive(query, readings))
-    if differing:
-        raise AssertionError("the plan's result differs from the naive one")
-    return rows

@@ -1,0 +1,1 @@
+"""What `factor-windows demo` runs and shows."""
