@@ -26,14 +26,16 @@ def rows_of(results):
 
 def assert_every_layout_gives(plan, events, expected):
     """Compute a plan in plain Python as each layout says, its rows shuffled in each way there is."""
-    target = Target.assumed(plan.query)
+    target, one = Target.assumed(plan.query), plan.passes[0]
+    with_windows = physical.compile(one, replace(target, has_windows=True))
+    assert rows_of(run(with_windows, events)) == expected
     longest = max(node.window.range for node in plan.nodes)
-    for layout in layouts(plan, Packing.of(plan.query)):
+    for layout in layouts(one, Packing.of(plan.query)):
         length = layout.pane_row.window.range if layout.pane_row else 1
         chunk = -(-longest // length) * length
         for distribution in Distribution:
             if distribution is not Distribution.EVENTS_BY_KEY or not layout.pane_row:
-                compiled = physical.compile(plan, target, replace(layout, distribution=distribution, chunk=chunk))
+                compiled = physical.compile(one, target, replace(layout, distribution=distribution, chunk=chunk))
                 assert rows_of(run(compiled, events)) == expected
 
 
@@ -184,7 +186,7 @@ def test_moments_are_packed_but_not_merged_inside_rows():
 def compiled_paper_plan():
     query = Query(time="t", windows=[tumbling(f"{n}m") for n in (20, 30, 40)], aggregates=["sum(v)"])
     plan = optimize(query, search="factor", rate=1000, unit="1 second")
-    return physical.compile(plan, Target.assumed(query, partitions=8))
+    return physical.compile(plan.passes[0], Target.assumed(query, partitions=8))
 
 
 def test_a_physical_plan_prints_itself():

@@ -18,7 +18,20 @@ from factor_windows.engines.python_sql import Row, value_of
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.expression import parse_once
 from factor_windows.physical import PhysicalPlan, Target
-from factor_windows.physical.steps import Chunk, Explode, Filter, Group, Project, Scan, Show, Step, Unpack, slot_column
+from factor_windows.physical.assigner import RAW
+from factor_windows.physical.steps import (
+    Chunk,
+    Explode,
+    Filter,
+    Group,
+    OwnWindow,
+    Project,
+    Scan,
+    Show,
+    Step,
+    Unpack,
+    slot_column,
+)
 from factor_windows.physical.terms import Call, Column, Lookup, Number, OfNode, Sql, Term
 from factor_windows.plan import Plan
 from factor_windows.query import Query
@@ -142,8 +155,10 @@ class _Steps:
                         yield {**row, step.column: row[step.start] - after - back}
             case Unpack():
                 yield from (found for row in rows for found in self._unpacked(step, row))
+            case OwnWindow():
+                yield from [*rows, *self._windowed(step, rows)]
             case Show():
-                yield from (found for row in rows for found in self._shown(step, row))
+                yield from (found for row in rows if step.node in row for found in self._shown(step, row))
             case _:
                 yield from rows
 
@@ -164,6 +179,17 @@ class _Steps:
             constants = {name: self._value(term, {}) for name, term in step.constants}
             computed = {name: value_of(parse_once(sql.text), {}, members) for name, sql in step.aggregates}
             yield {**dict(zip(step.by, values, strict=True)), **constants, **computed}
+
+    def _windowed(self, step: OwnWindow, rows: list[Row]) -> Iterator[Row]:
+        names = self.compiled.target.names
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in rows:
+            if row.get(names.node, RAW) == step.source:
+                for start in step.window.starts_of(row[names.time if step.source == RAW else names.start]):
+                    groups.setdefault((*(row[key] for key in names.keys), start), []).append(row)
+        for (*keys, start), members in groups.items():
+            computed = {name: value_of(parse_once(sql.text), {}, members) for name, sql in step.aggregates}
+            yield {**dict(zip(names.keys, keys, strict=True)), names.start: start, names.node: step.node, **computed}
 
     def _unpacked(self, step: Unpack, row: Row) -> Iterator[Row]:
         for node, slots in step.entries:

@@ -11,6 +11,7 @@ from factor_windows.functions.expression import sql_of, tree_of
 from factor_windows.physical.assigner import ALWAYS, EVERYWHERE
 from factor_windows.physical.choose import PARTITIONS, choose_layout
 from factor_windows.physical.layout import Distribution, Layout, Level
+from factor_windows.physical.own_windows import chain_windows, lay_out_windows, window_steps
 from factor_windows.physical.physical_plan import PhysicalPlan
 from factor_windows.physical.steps import (
     Chunk,
@@ -35,7 +36,10 @@ def compile(plan: Pass, target: Target, layout: Layout | None = None) -> Physica
     """Decide how a plan runs on a target, unless the layout is given, and write it down as steps."""
     if not target.values.shared:
         plan = plan.naive()
-    if target.levels is not None:
+    if target.has_windows:
+        plan = chain_windows(plan)
+        layout = lay_out_windows(plan)
+    elif target.levels is not None:
         layout = Layout(target.levels)
     if layout is None:
         layout = choose_layout(
@@ -61,6 +65,10 @@ class _Compiler:
         query, row = self.plan.query, self.layout.pane_row
         keys = tuple((name, key.sql) for name, key in zip(self.event_keys, query.parsed_keys, strict=True))
         yield Scan(query.where, query.parsed_time.sql, keys, self.names.time)
+        if self.target.has_windows:
+            yield from window_steps(self.plan, self.layout, self.values)
+            yield self._show()
+            return
         if self.layout.distribution is Distribution.EVENTS_BY_KEY:
             yield Repartition(self.names.keys, self.layout.partitions)
         first, *others = self.layout.levels

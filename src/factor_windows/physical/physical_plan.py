@@ -8,7 +8,19 @@ from dataclasses import dataclass
 from factor_windows.errors import PlanError
 from factor_windows.physical.assigner import RAW
 from factor_windows.physical.layout import Layout
-from factor_windows.physical.steps import Chunk, Explode, Filter, Group, Project, Repartition, Scan, Show, Step, Unpack
+from factor_windows.physical.steps import (
+    Chunk,
+    Explode,
+    Filter,
+    Group,
+    OwnWindow,
+    Project,
+    Repartition,
+    Scan,
+    Show,
+    Step,
+    Unpack,
+)
 from factor_windows.physical.target import Target
 from factor_windows.physical.terms import Column, Lookup, OfNode, Term, parts_of
 from factor_windows.tree import Pass
@@ -70,7 +82,27 @@ class PhysicalPlan:
                 entries = len(step.sources)
             elif isinstance(step, Group):
                 entries = 1
-            columns = _columns_after(step, columns)
+            columns = self._columns_after(step, columns)
+
+    def _columns_after(self, step: Step, before: set[str]) -> set[str]:
+        match step:
+            case Scan():
+                return {*(name for name, _ in step.keys), step.column}
+            case Explode():
+                return before | {step.entry, step.step}
+            case Project():
+                made = {name for name, _ in step.columns}
+                return before | made if step.keeps_others else made
+            case Group():
+                return {*step.by, *(name for name, _ in step.aggregates), *(name for name, _ in step.constants)}
+            case Chunk():
+                return before | {step.column}
+            case OwnWindow():
+                names = self.target.names
+                return before | {names.node, names.start, *(name for name, _ in step.aggregates)}
+            case Unpack():
+                return {*step.keeps, step.start, step.node, *(state.name for state in step.states)}
+        return before
 
     def __str__(self) -> str:
         """Say how the plan runs: why so, and what each level computes from what."""
@@ -119,24 +151,8 @@ def _reads(step: Step) -> Iterable[str]:
             return [*step.by, *step.sort]
         case Unpack():
             return [*step.keeps, step.filled, step.start]
+        case OwnWindow() if step.source != RAW:
+            return [name for name, _ in step.aggregates]
         case Show():
             return [*named, *step.keys, step.node]
     return named
-
-
-def _columns_after(step: Step, before: set[str]) -> set[str]:
-    match step:
-        case Scan():
-            return {*(name for name, _ in step.keys), step.column}
-        case Explode():
-            return before | {step.entry, step.step}
-        case Project():
-            made = {name for name, _ in step.columns}
-            return before | made if step.keeps_others else made
-        case Group():
-            return {*step.by, *(name for name, _ in step.aggregates), *(name for name, _ in step.constants)}
-        case Chunk():
-            return before | {step.column}
-        case Unpack():
-            return {*step.keeps, step.start, step.node, *(state.name for state in step.states)}
-    return before

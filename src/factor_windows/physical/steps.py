@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from factor_windows.algebra.pane_row import PaneRow
+from factor_windows.algebra.window import Window
 from factor_windows.functions.table import State
 from factor_windows.physical.terms import Sql, Term
 
@@ -100,6 +101,16 @@ class Unpack:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnWindow:
+    """Group the events, or the rows of a node, by a window of the engine's own; what was there stays."""
+
+    node: int
+    window: Window
+    source: int
+    aggregates: tuple[tuple[str, Sql], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Show:
     """Lower the states, and show each row under the names of its node."""
 
@@ -112,7 +123,7 @@ class Show:
     values: tuple[Term, ...]
 
 
-Step = Scan | Explode | Filter | Project | Group | Chunk | Repartition | Unpack | Show
+Step = Scan | Explode | Filter | Project | Group | Chunk | Repartition | Unpack | OwnWindow | Show
 
 
 def slot_column(state: str, slot: int) -> str:

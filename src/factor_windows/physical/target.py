@@ -101,6 +101,8 @@ class Target:
     packing: Packing | None = None
     """How states may be packed into pane rows; `None` if they may not."""
     streaming: bool = False
+    has_windows: bool = False
+    """Whether it groups by windows of its own, which read each other."""
     levels: tuple[Level, ...] | None = None
     """The levels of a stream that goes on, whose state has their layout."""
     unsorted: tuple[str, ...] = ()

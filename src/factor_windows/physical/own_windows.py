@@ -1,0 +1,59 @@
+"""Plans for engines with windows of their own, such as Flink's TUMBLE and HOP: a step for each node, no levels.
+
+Such windows have no edges but their own, and a row of a hopping one does not say which instance it was. So there are no
+slices and no hidden hopping windows here, and what would read a hopping window reads that one's parent instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from factor_windows.algebra.graph import CoverageGraph, Node, window_of
+from factor_windows.algebra.slices import Slices
+from factor_windows.physical.assigner import RAW, assign
+from factor_windows.physical.layout import Layout, Level
+from factor_windows.physical.steps import OwnWindow
+from factor_windows.physical.target import Values
+from factor_windows.physical.terms import Sql
+from factor_windows.search.factor import with_factor_windows
+from factor_windows.tree import Pass
+
+
+def chain_windows(plan: Pass) -> Pass:
+    """Return a plan in which every node reads the raw events or a tumbling window."""
+    if any(isinstance(node.window, Slices) or not (node.exposed or node.window.is_tumbling) for node in plan.nodes):
+        tree = with_factor_windows(CoverageGraph.of_query(plan.query), plan.cost_model)
+        plan = Pass.of_tree(plan.workload, tree, search="factor", cost_model=plan.cost_model, status="heuristic")
+    nodes = {node.name: node for node in plan.nodes}
+    parents: dict[Node, Node | None] = {}
+    waiting = [node for node in plan.nodes if node.exposed]
+    for node in waiting:
+        above = nodes.get(node.parent or "")
+        while above is not None and not window_of(above.node).is_tumbling:
+            above = nodes.get(above.parent or "")
+        parents[node.node] = above.node if above else None
+        if above is not None and above.node not in parents:
+            waiting.append(above)
+    return Pass.of_tree(
+        plan.workload, parents, search=plan.search, cost_model=plan.cost_model, status=plan.status, bound=plan.bound
+    )
+
+
+def lay_out_windows(plan: Pass) -> Layout:
+    """Lay out such a plan, a level for each node."""
+    number = {node.name: place for place, node in enumerate(plan.nodes)}
+    levels = []
+    for place, node in enumerate(plan.nodes):
+        source = RAW if node.parent is None else number[node.parent]
+        parent = None if node.parent is None else plan.nodes[source].window
+        levels.append(Level((place,), (assign(source, place, parent, node.window, plan.query.kind),)))
+    return Layout(tuple(levels))
+
+
+def window_steps(plan: Pass, layout: Layout, values: Values) -> Iterator[OwnWindow]:
+    """Write down such a plan, a step for each node."""
+    for level in layout.levels:
+        [assigner] = level.assigners
+        first = assigner.source == RAW
+        made = tuple((state.name, Sql(state.lift if first else state.combine)) for state in values.states)
+        yield OwnWindow(assigner.target, window_of(plan.nodes[assigner.target].node), assigner.source, made)
