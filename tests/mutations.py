@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "factor_windows"
 PURE = (
     "test_coverage.py",
     "test_slices.py",
-    "test_levels.py",
+    "test_physical.py",
     "test_workload.py",
     "test_serialize.py",
     "test_search.py",
@@ -32,8 +32,8 @@ ON_SPARK = ("test_fuzz.py", "test_spark_batch.py", "test_many.py", "test_spark_s
 def misfits(name: str, file: str, right: str, wrong: str, test: str = "") -> list[str]:
     """Say why a bug cannot be planted, or its test not be run: code moves on, and this list must follow.
 
-    >>> misfits("none", "window.py", "no such text", "", "test_window.py::test_of_nothing")
-    ["'no such text' is 0 times in window.py", 'there is no test_window.py::test_of_nothing']
+    >>> misfits("none", "algebra/window.py", "no such text", "", "test_window.py::test_of_nothing")
+    ["'no such text' is 0 times in algebra/window.py", 'there is no test_window.py::test_of_nothing']
     """
     times = (PACKAGE / file).read_text(encoding="utf-8").count(right)
     found = [] if times == 1 else [f"{right!r} is {times} times in {file}"]

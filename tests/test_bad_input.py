@@ -137,7 +137,9 @@ def test_user_text_is_never_executed():
     root = Path(fw.__file__).parent
     for path in root.rglob("*.py"):
         code = path.read_text(encoding="utf-8")
-        found = re.findall(r"(?<![\w.])(eval|exec|compile|__import__|pickle|os\.system|shell=True)\b", code)
+        found = re.findall(r"(?<![\w.])(eval|exec|__import__|pickle|os\.system|shell=True)\b", code)
+        # Plans are compiled, by physical.compile.
+        found += re.findall(r"(?<![\w.])(?<!def )compile\(", code)
         assert not found, f"{path.name} has {found}"
 
 

@@ -143,8 +143,7 @@ def test_a_pages_code_prints_what_the_page_says(run, page):
 def test_the_readmes_code_has_the_types_that_strict_mypy_wants(tmp_path):
     """With the project's own settings, so that the cache of `make check` serves here too."""
     code = [content for language, content, _ in blocks(ROOT / "README.md") if language == "python"]
-    # The blocks are separate pieces for a reader: a later one may use a name anew.
-    given = "# mypy: allow-redefinition\nfrom pyspark.sql import DataFrame\n\nevents: DataFrame\n"
+    given = "from pyspark.sql import DataFrame\n\nevents: DataFrame\n"
     (tmp_path / "readme.py").write_text(given + "\n".join(code), encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--strict", str(tmp_path / "readme.py")]
     environment = os.environ | {"MYPYPATH": "src"}
@@ -222,3 +221,7 @@ def test_the_site_builds_without_warnings_and_needs_no_network(tmp_path):
     assert all(f'id="factor_windows.{name}"' in reference for name in fw.__all__)
     for page in tmp_path.glob("*.html"):
         assert not re.search(r'<(script|link|img)[^>]*(src|href)="(https?:)?//', page.read_text(encoding="utf-8"))
+
+
+def test_the_picture_of_the_architecture_is_that_of_the_imports(golden):
+    golden(ROOT / "docs" / "architecture.svg", runpy.run_path(str(ROOT / "docs" / "import_graph.py"))["picture"]())

@@ -12,7 +12,7 @@ import factor_windows as fw
 from factor_windows.engines.spark_statement import run, run_naively
 from factor_windows.engines.sql import emit_statement
 from factor_windows.sql.parse import read
-from factor_windows.sql.script import planned
+from factor_windows.sql.script import plan_script
 
 CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "6"))
 """How many generated queries run on Spark; all hundred run on DuckDB."""
@@ -252,6 +252,6 @@ def test_azures_examples_run_and_equal_the_naive_way(spark):
     ).createOrReplaceTempView("ref")
     for text, _ in AZURE_EXAMPLES.values():
         [statement] = read(text)
-        found = sorted(map(tuple, run(spark, planned([statement]))[0].collect()), key=repr)
+        found = sorted(map(tuple, run(spark, plan_script([statement]))[0].collect()), key=repr)
         assert found == sorted(map(tuple, run_naively(spark, statement).collect()), key=repr)
         assert found

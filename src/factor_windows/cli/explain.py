@@ -114,9 +114,9 @@ def _explain_one(query: Query, planning: PlanningOptions, views: Views) -> None:
 
 def _explain_several(statements: Sequence[Statement], planning: PlanningOptions, views: Views) -> None:
     from factor_windows.explain.document import document
-    from factor_windows.sql.script import planned
+    from factor_windows.sql.script import plan_script
 
-    plans = planned(statements, **planning.to_keywords()).plans
+    plans = plan_script(statements, **planning.to_keywords()).plans
     if views.as_json:
         described = [document(plan) for plan in plans]
         print(json.dumps(described, indent=2, ensure_ascii=False))

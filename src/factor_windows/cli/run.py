@@ -81,7 +81,7 @@ def run(query: QueryFile, options: RunOptions) -> None:
     from factor_windows.engines.spark_script import run_script
     from factor_windows.spark.messages import without_json
     from factor_windows.spark.session import session
-    from factor_windows.sql.script import planned
+    from factor_windows.sql.script import plan_script
 
     text, dialect, time = read_text(query), options.dialect, options.time
     statements = read(text, dialect=dialect, time=time)
@@ -89,7 +89,7 @@ def run(query: QueryFile, options: RunOptions) -> None:
     inputs = options.to_inputs()
     for note in notes_of(statements):
         console.print(note)
-    script = planned(statements)
+    script = plan_script(statements)
     if options.html is not None:
         only_pass(script.plans)
     outputs = options.to_outputs(script.names)
@@ -106,7 +106,7 @@ def run(query: QueryFile, options: RunOptions) -> None:
             verify=options.verify,
             overwrite=options.overwrite,
             console=console,
-            again=lambda tables: planned(read(text, dialect=dialect, time=time, tables=tables)),
+            again=lambda tables: plan_script(read(text, dialect=dialect, time=time, tables=tables)),
         )
     if options.html is not None:
         write_text(options.html, script.plans[0].to_html(measured=ran.seconds))

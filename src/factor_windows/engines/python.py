@@ -17,6 +17,7 @@ from factor_windows import physical
 from factor_windows.engines.python_sql import Row, value_of
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.expression import parse_once
+from factor_windows.functions.table import FUNCTIONS
 from factor_windows.physical import PhysicalPlan, Target
 from factor_windows.physical.assigner import RAW
 from factor_windows.physical.steps import (
@@ -114,13 +115,14 @@ def _result(query: Query, values: Sequence[Any]) -> dict[str, Any]:
 
 def _direct(aggregate: Aggregate, group: list[Row]) -> Any:
     call = parse_once(aggregate.sql).copy()
-    for chosen in call.find_all(exp.Anonymous):
-        if aggregate.function.name in ("first", "last") and chosen.name.lower().startswith(aggregate.function.name):
-            value = chosen.expressions[0]
-            chosen.set("this", "min_by" if aggregate.function.name == "first" else "max_by")
-            chosen.set("expressions", [value, exp.Placeholder(this="time")])
-            if "TRUE" in aggregate.arguments[1:]:
-                group = [row for row in group if value_of(value, row) is not None]
+    if aggregate.function.by_time and not aggregate.distinct:
+        calls = call.find_all(exp.Anonymous)
+        [chosen] = (each for each in calls if FUNCTIONS.get(each.name.lower()) is aggregate.function)
+        value = chosen.expressions[0]
+        chosen.set("this", "min_by" if aggregate.function.states[0].fold == "least" else "max_by")
+        chosen.set("expressions", [value, exp.Placeholder(this="time")])
+        if "TRUE" in aggregate.arguments[1:]:
+            group = [row for row in group if value_of(value, row) is not None]
     return value_of(call, {}, group)
 
 

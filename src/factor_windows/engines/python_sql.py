@@ -39,14 +39,7 @@ def value_of(tree: exp.Expr, row: Row, group: Sequence[Row] = ()) -> Any:
         case exp.IgnoreNulls() | exp.RespectNulls():
             return inner(tree.this)
         case exp.Anonymous() if tree.name.lower() in _AGGREGATES:
-            arguments = tree.expressions
-            distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
-            if distinct:
-                arguments = arguments[0].expressions
-            inputs = [tuple(value_of(argument, member) for argument in arguments) for member in group]
-            if distinct:
-                inputs = list({_order(values): values for values in inputs}.values())
-            return _AGGREGATES[tree.name.lower()](inputs)
+            return _aggregate(tree, group)
         case exp.Anonymous():
             return _SCALARS[tree.name.lower()](*(inner(argument) for argument in tree.expressions))
         case exp.Column():
@@ -87,6 +80,17 @@ def value_of(tree: exp.Expr, row: Row, group: Sequence[Row] = ()) -> Any:
             left, right = inner(tree.this), inner(tree.expression)
             return None if left is None or right is None else _BINARY[type(tree)](left, right)
     raise NotImplementedError(f"the reference does not evaluate {tree.sql()}")
+
+
+def _aggregate(call: exp.Anonymous, group: Sequence[Row]) -> Any:
+    arguments = call.expressions
+    distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
+    if distinct:
+        arguments = arguments[0].expressions
+    inputs = [tuple(value_of(argument, member) for argument in arguments) for member in group]
+    if distinct:
+        inputs = list({_order(values): values for values in inputs}.values())
+    return _AGGREGATES[call.name.lower()](inputs)
 
 
 def _order(value: Any) -> tuple[Any, ...]:

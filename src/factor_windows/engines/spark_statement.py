@@ -19,7 +19,7 @@ from factor_windows.spark.naive import naive
 from factor_windows.spark.result import apply_post_aggregation
 from factor_windows.sql.names import Tables
 from factor_windows.sql.parse import read
-from factor_windows.sql.script import Script, planned
+from factor_windows.sql.script import Script, plan_script
 from factor_windows.sql.statement import Statement, fill_names
 
 CANNOT_RUN = "Spark cannot run the query"
@@ -46,7 +46,7 @@ def sql(spark: SparkSession, text: str, *, dialect: str | None = None, time: str
             f"the text has {len(statements)} statements; run them one at a time, or with "
             "fw.optimize(fw.parse(text)).run(events)"
         )
-    [result] = run(spark, planned(statements))
+    [result] = run(spark, plan_script(statements))
     return _commanded(spark, statements[0], result) if statements[0].command else result
 
 

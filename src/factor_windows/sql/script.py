@@ -28,13 +28,13 @@ class Script:
         return _names(self.statements)
 
 
-def planned(statements: Sequence[Statement], **options: Any) -> Script:
+def plan_script(statements: Sequence[Statement], **options: Any) -> Script:
     """Plan all queries of a script, with the options of `optimize`: those of the same events and time in one plan.
 
     >>> from factor_windows.sql.parse import read
     >>> select = "SELECT {0} count(*) AS n FROM r GROUP BY {0} window(ts, '{1}')"
     >>> text = "; ".join([select.format("device,", "1 minute"), select.format("", "1 hour")])
-    >>> script = planned(read(text))
+    >>> script = plan_script(read(text))
     >>> script.names, [node.name for node in script.plans[0].nodes]
     (('query_1', 'query_2'), ['1 minute by device', '1 hour'])
     """
