@@ -150,6 +150,7 @@ def test_a_decimal_that_overflows_in_a_part_is_null_without_ansi_mode(spark, con
     assert values == {(None, None, None), (6, 1, 6)}
 
 
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("aggregate", ["sum(big)", "avg(big)", "sum(long)"])
 def test_a_sum_that_overflows_is_sparks_own_error_in_ansi_mode(spark, aggregate):
     events = spark.sql(

@@ -90,7 +90,7 @@ def test_small_data_runs_in_one_level_and_large_data_in_two():
         rate, keys, events = 100.0, 20, 500_000_000
 
     query = Query(time="t", keys=["k"], windows=[tumbling(f"{n}s") for n in (20, 30, 50)], aggregates=["sum(v)"])
-    assert [len(choose_layout(optimize(query, statistics=each)).levels) for each in (Small, Large)] == [1, 2]
+    assert [len(choose_layout(optimize(query, statistics=each).passes[0]).levels) for each in (Small, Large)] == [1, 2]
 
 
 def test_few_rows_are_brought_together_in_few_partitions():
@@ -104,9 +104,9 @@ def test_few_rows_are_brought_together_in_few_partitions():
     class Long(Known):
         events = 10**10
 
-    assert choose_layout(optimize(query, statistics=Known()), partitions=8).partitions == 1
-    assert choose_layout(optimize(query, statistics=Long()), partitions=8).partitions == 32
-    assert choose_layout(optimize(query, rate=100, unit="1 second"), partitions=8).partitions == 32
+    assert choose_layout(optimize(query, statistics=Known()).passes[0], partitions=8).partitions == 1
+    assert choose_layout(optimize(query, statistics=Long()).passes[0], partitions=8).partitions == 32
+    assert choose_layout(optimize(query, rate=100, unit="1 second").passes[0], partitions=8).partitions == 32
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_few_rows_are_brought_together_in_few_partitions():
 )
 def test_keys_are_enough_to_spread_the_work_if_every_partition_has_two(keys, distribution, partitions):
     query = Query(time="t", keys=["k"], windows=[tumbling(f"{n}s") for n in (20, 30, 50)], aggregates=["sum(v)"])
-    physical = choose_layout(optimize(query, rate=1000 * keys, unit="1 second", keys=keys), partitions=8)
+    physical = choose_layout(optimize(query, rate=1000 * keys, unit="1 second", keys=keys).passes[0], partitions=8)
     assert (physical.distribution, physical.partitions) == (distribution, partitions)
 
 
@@ -126,7 +126,7 @@ def test_updates_are_slow_with_keys_and_beyond_the_quick_hash_table(keys, crowde
 
     query = Query(time="t", keys=keys, windows=[tumbling("1s")], aggregates=["sum(v)"])
     plan = optimize(query, statistics=Known())
-    counts = count_work(choose_layout(plan), plan, plan.cost_model)
+    counts = count_work(choose_layout(plan.passes[0]), plan.passes[0], plan.cost_model)
     assert counts["crowded"] == pytest.approx(crowded * counts["update"])
 
 
@@ -137,7 +137,7 @@ def test_no_row_is_copied_more_often_than_the_cost_says(function):
     query = Query(time="ts", windows=windows, aggregates=[function])
     for options in ({}, {"rate": 10**9}, {"slices": False, "keys": 500, "rate": 10**11}, {"rate": 50}):
         plan = optimize(query, unit="1 second", **options)
-        levels = flatten(plan, frozenset(range(1, 1 + len(plan.nodes))))
+        levels = flatten(plan.passes[0], frozenset(range(1, 1 + len(plan.nodes))))
         cost, rows = plan.cost_model, [plan.cost_model.rows_of(node.node) for node in plan.nodes]
         for feed in (feed for level in levels for feed in level.assigners if feed.source not in (RAW, feed.target)):
             parent, child = (plan.nodes[place].window for place in (feed.source, feed.target))
@@ -153,22 +153,22 @@ def keyed(*windows, function="min(v)", **options):
 def test_panes_of_few_events_are_packed_and_those_of_many_are_not():
     few = keyed(*(tumbling(f"{n}s") for n in (10, 15, 20, 35)))
     many = keyed(*(tumbling(f"{n}m") for n in (10, 15, 20, 35)))
-    packs = [choose_layout(plan, packing=Packing.of(query)).pane_row for query, plan in (few, many)]
+    packs = [choose_layout(plan.passes[0], packing=Packing.of(query)).pane_row for query, plan in (few, many)]
     assert packs[0] is not None
     assert packs[1] is None
 
 
 def test_windows_that_fit_into_a_pack_are_merged_there_and_need_no_second_level():
     query, plan = keyed(tumbling("10s"), tumbling("15s"), tumbling("20s"), tumbling("1m"))
-    physical = choose_layout(plan, packing=Packing.of(query))
+    physical = choose_layout(plan.passes[0], packing=Packing.of(query))
     assert (len(physical.levels), physical.distribution) == (1, Distribution.BY_LEVEL)
-    assert {plan.nodes[place].window for place in physical.unpacked(plan)} == set(query.windows)
+    assert {plan.nodes[place].window for place in physical.unpacked(plan.passes[0])} == set(query.windows)
 
 
 def test_chunks_are_whole_packs():
     windows = [tumbling(f"{seconds} seconds") for seconds in range(10, 60, 5)]
     query = Query(time="t", windows=windows, aggregates=["sum(v)"])
-    physical = choose_layout(optimize(query, rate=1, unit="1 second"), packing=Packing.of(query))
+    physical = choose_layout(optimize(query, rate=1, unit="1 second").passes[0], packing=Packing.of(query))
     assert physical.distribution == Distribution.BY_KEY_AND_CHUNK
     assert (physical.pane_row.window.range, physical.pane_row.slots) == (120_000_000, 24)
     assert physical.chunk % physical.pane_row.window.range == 0
@@ -213,16 +213,19 @@ def test_a_physical_plan_refuses_a_lookup_with_too_few_entries():
     steps = tuple(
         replace(step, sources=step.sources[1:]) if isinstance(step, Explode) else step for step in compiled.steps
     )
-    with pytest.raises(PlanError, match="has 3 values for 2 entries"):
+    with pytest.raises(PlanError, match="has 3 values for 2 places"):
         replace(compiled, steps=steps)
 
 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda *levels: levels[1:], "level 1 reads '10 minutes' before it is computed"),
-        (lambda *levels: (*levels, levels[1]), "'20 minutes' is computed twice"),
-        (lambda *levels: levels[:1], "'20 minutes' is shown, and never computed"),
+        (lambda *levels: levels[1:], "level 1 reads '10 minutes', which the one above does not have"),
+        (
+            lambda *levels: (levels[0], replace(levels[1], assigners=levels[1].assigners * 2)),
+            "'20 minutes' is computed twice",
+        ),
+        (lambda *levels: levels[:1], "'20 minutes' is shown, and the last level does not have it"),
     ],
 )
 def test_a_physical_plan_refuses_levels_that_do_not_compute_every_node_once(change, problem):
@@ -240,3 +243,24 @@ def test_a_physical_plan_refuses_a_relation_that_is_not_true():
     levels = (first, replace(second, assigners=above), replace(second, assigners=(wrong,)))
     with pytest.raises(PlanError, match="'30 minutes' cannot be computed from '20 minutes' for such functions"):
         replace(compiled, layout=Layout(levels))
+
+
+def test_a_physical_plan_refuses_a_level_that_does_not_pass_on_what_is_shown():
+    windows = [tumbling("10m"), tumbling("20m")]
+    plan = optimize(Query(time="t", windows=windows, aggregates=["sum(v)"]), rate=1000, unit="1 second")
+    compiled = physical.compile(plan.passes[0], Target.assumed(plan.query, partitions=8))
+    first, second = compiled.layout.levels
+    passed = replace(second, nodes=(1,), assigners=tuple(each for each in second.assigners if not each.passes_through))
+    with pytest.raises(PlanError, match="'10 minutes' is shown, and the last level does not have it"):
+        replace(compiled, layout=Layout((first, passed)))
+
+
+def test_nan_is_the_greatest_in_pane_rows_too():
+    query = Query(time="t", windows=[tumbling("1s"), tumbling("2s")], aggregates=["min(v) AS low", "max(v) AS high"])
+    plan = optimize(query, rate=1, unit="1 second")
+    events = [{"t": 0, "v": 1.0}, {"t": 1_000_000, "v": float("nan")}]
+    rows_of_panes = [each for each in layouts(plan.passes[0], Packing.of(query)) if each.pane_row]
+    rows = run(physical.compile(plan.passes[0], Target.assumed(query), rows_of_panes[0]), events)
+    [low, high] = next((row["low"], row["high"]) for row in rows if row["window_id"] == "2 seconds")
+    assert low == 1.0
+    assert high != high

@@ -405,7 +405,7 @@ def test_chunks_as_short_as_the_longest_window_lose_nothing_at_their_edges(spark
     )
     events = events_of(rng, spark)
     plan = optimize(query)
-    assert choose.choose_layout(plan).distribution is layout.Distribution.BY_KEY_AND_CHUNK
+    assert choose.choose_layout(plan.passes[0]).distribution is layout.Distribution.BY_KEY_AND_CHUNK
     assert_equal(query, by_instance(query, plan.run(events)), by_instance(query, naive(query, events)))
 
 
@@ -470,7 +470,7 @@ def test_slices_run_on_spark_and_as_sql(spark):
     windows = [tumbling("15s"), tumbling("17s", offset="2s"), hopping("60s", "25s"), tumbling("19s")]
     query = Query(time="ts", keys=["k"], windows=windows, aggregates=["sum(v)", "max(v)", "count(*)"])
     plan = optimize(query, rate=20, unit="1 second", prices=Prices(edge=0))
-    assert [len(feed.edges) > 1 for feed in choose.choose_layout(plan).levels[0].assigners] == [True]
+    assert [len(feed.edges) > 1 for feed in choose.choose_layout(plan.passes[0]).levels[0].assigners] == [True]
     events = spark.range(-400, 400).selectExpr(
         "timestamp_micros(id * 1370000) AS ts", "id % 3 AS k", "CAST(id * id % 11 AS double) AS v"
     )
@@ -490,7 +490,7 @@ def test_slices_run_on_spark_and_as_sql(spark):
 def test_a_very_deep_plan_runs_in_few_levels():
     chain = [hopping(f"{n}s", "1s") for n in range(2, 400)]
     plan = optimize(Query(time="ts", windows=chain, aggregates=["min(v)"]), search="coverage")
-    assert len(choose.choose_layout(plan).levels) <= layout.MOST_LEVELS
+    assert len(choose.choose_layout(plan.passes[0]).levels) <= layout.MOST_LEVELS
 
 
 def test_one_call_does_it_all(spark):
@@ -613,7 +613,7 @@ def test_explain_shows_the_physical_plan_that_runs(spark):
     told = text.split("on Spark, for these events\n")[1].splitlines()
     assert [line.strip() for line in told[: len(ran.notes)]] == list(ran.notes)
     assert sum(line.startswith("  level ") for line in told) == len(ran.levels)
-    assert ran.notes != choose.choose_layout(plan).notes
+    assert ran.notes != choose.choose_layout(plan.passes[0]).notes
 
 
 def test_what_is_no_dataframe_is_refused_in_words(spark):

@@ -9,7 +9,8 @@ from strategies import windows
 
 from factor_windows import OptionError, PlanError, Query, QueryError, hopping, optimize, parse, tumbling
 from factor_windows.functions.expression import conjuncts, depends_on
-from factor_windows.search import SEARCHES, plan_request
+from factor_windows.search import SEARCHES
+from factor_windows.search.plan_request import plan_in_one_pass, plan_request
 from factor_windows.tree import Pass
 from factor_windows.workload import merge_queries, name_queries
 
@@ -280,3 +281,13 @@ def test_a_plan_for_several_queries_is_valid_and_costs_no_more_than_none(asked, 
     derived = {"upper(a)"} if any("upper(a)" in keys for _, keys in asked) else set()
     expected = {(window, frozenset({*keys, *(derived if "a" in keys else ())})) for window, keys in asked}
     assert {(node.window, node.node.keys) for node in plan.nodes if node.exposed} == expected
+
+
+def test_a_plan_for_a_stream_stays_one_pass_however_it_is_planned_again():
+    hour = [tumbling("1 hour")]
+    queries = [
+        Query(time="ts", keys=["x"], windows=hour, aggregates=["sum(v)"], name="a"),
+        Query(time="ts", keys=["upper(x)"], windows=hour, aggregates=["avg(v)"], where="rare", name="b"),
+    ]
+    plan = plan_in_one_pass(optimize(queries, rate=1, unit="1 second", keys=1000, selectivity={"b": 0.05}))
+    assert len(plan_request(replace(plan.request, derive=False)).passes) == 1

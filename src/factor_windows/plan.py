@@ -1,4 +1,4 @@
-"""A plan: how to compute one query or several, in as few passes over the events as there can be."""
+"""A plan: how to compute one query or several, in one pass over the events or in few."""
 
 from __future__ import annotations
 
@@ -159,12 +159,12 @@ class Plan:
         return paid
 
     def children(self, name: str | None) -> tuple[PlanNode, ...]:
-        """List the nodes that read the named one, or the raw events."""
-        return tuple(node for node in self.nodes if node.parent == name)
+        """List the nodes that read the named one, or the raw events, in a plan of one pass."""
+        return self._only_pass.children(name)
 
     def reads(self, node: PlanNode) -> Cost:
-        """Count what one instance of a node reads: events, or instances of its parent."""
-        return next(each for each in self.passes if node in each.nodes).reads(node)
+        """Count what one instance of a node reads, events or instances of its parent, in a plan of one pass."""
+        return self._only_pass.reads(node)
 
     def naive(self) -> Plan:
         """Return the plan that computes every window from the raw events."""

@@ -120,6 +120,16 @@ class Pass:
         return sum(self.cost_model.naive(each.node) for each in self.outputs)
 
     @property
+    def places(self) -> dict[str, int]:
+        """Return the place of each node, by its name."""
+        return {node.name: place for place, node in enumerate(self.nodes)}
+
+    @property
+    def longest(self) -> int:
+        """Return the longest range of a node, in microseconds."""
+        return max(node.window.range for node in self.nodes)
+
+    @property
     def has_several_keys(self) -> bool:
         """Say whether nodes group by different keys, as those of several queries may."""
         return len({node.node.keys for node in self.nodes}) > 1

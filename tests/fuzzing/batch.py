@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from factor_windows import Query, optimize, physical
 from factor_windows.engines import spark_batch
-from factor_windows.engines.spark_rows import Rows
+from factor_windows.engines.spark_columns import SparkColumns
 from factor_windows.physical import PhysicalPlan
 from factor_windows.physical.layout import Distribution, Layout, layouts
 from factor_windows.spark.result import apply_post_aggregation
@@ -60,11 +60,11 @@ def _forced(way: str) -> Callable[..., DataFrame]:
     """Run a plan with rows shuffled in a given way, or panes in rows, whatever the costs say."""
 
     def run(plan, events):
-        rows = Rows(plan.query, events, text_as_bytes=True)
-        compiled = spark_batch.compile_for(plan, rows)
-        if rows.types.shared and (layout := _layout(way, compiled)) is not None:
+        on_spark = SparkColumns(plan.query, events, text_as_bytes=True)
+        compiled = spark_batch.compile_for(plan, on_spark)
+        if on_spark.types.shared and (layout := _layout(way, compiled)) is not None:
             compiled = physical.compile(compiled.plan, compiled.target, layout)
-        return apply_post_aggregation(plan.query, spark_batch.render(compiled, rows, events))
+        return apply_post_aggregation(plan.query, spark_batch.render(compiled, on_spark, events))
 
     return run
 

@@ -18,13 +18,13 @@ from factor_windows.functions.table import Kind, State
 if TYPE_CHECKING:
     from factor_windows.query import Query
 
-LANES = 24
+MOST_COLUMNS = 24
 """How many slots a row has at most, those of all states together: each costs every event a look."""
 FEWEST_PANES = 6
 """Fewer slots than these are not worth it."""
 LONGEST = 10**18
 """So that no sum of times leaves 64 bits, in microseconds."""
-STEPS = 0.5
+PACKING_STAGES = 0.5
 """What it takes to plan a pack and to generate its code, whatever its size, as a share of what a step takes."""
 
 
@@ -99,7 +99,7 @@ def ways_to_pack(pane: Segmentation, states: int) -> Iterator[PaneRow]:
     """
     if not states or not isinstance(pane, Window) or not pane.is_tumbling:
         return
-    slots = LANES // states
+    slots = MOST_COLUMNS // states
     while slots >= FEWEST_PANES and slots * pane.range <= LONGEST:
         yield PaneRow(pane, slots, states)
         slots //= 2

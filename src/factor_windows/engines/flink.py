@@ -36,10 +36,7 @@ def emit_flink(plan: Pass) -> str:
     names = Names(own_prefix(query), tuple(key.name for key in query.parsed_keys), query.time)
     values = Values.of(query.parsed_aggregates, names, shared=True)
     compiled = physical.compile(plan, Target(names, values, has_windows=True))
-    scan, *windows, show = compiled.steps
-    assert isinstance(scan, Scan)
-    assert isinstance(show, Show)
-    own = [step for step in windows if isinstance(step, OwnWindow)]
+    own = [step for step in compiled.steps if isinstance(step, OwnWindow)]
     prefix = free(("events", "node_", "computed"), query.source or "events")
     columns = ReadColumns(names.prefix, taken=[*names.keys, *_ENDS])
     lifts = {
@@ -48,7 +45,7 @@ def emit_flink(plan: Pass) -> str:
         if step.source == RAW
         for _, sql in step.aggregates
     }
-    steps = [f"-- events\n{prefix}events AS (\n  SELECT {_events(scan, columns, query, names)}\n)"]
+    steps = [f"-- events\n{prefix}events AS (\n  SELECT {_events(compiled.scan, columns, query, names)}\n)"]
     tables = {RAW: f"{prefix}events", **{step.node: f"{prefix}node_{step.node + 1}" for step in own}}
     keys = [quoted(key) for key in names.keys]
     for step in own:
@@ -62,7 +59,7 @@ def emit_flink(plan: Pass) -> str:
             f"  FROM TABLE({_call(step.window, source, f'{names.prefix}time')})\n"
             f"  GROUP BY {', '.join([*keys, *_ENDS])}\n)"
         )
-    united = "\nUNION ALL\n".join(_shown(show, query, tables, names))
+    united = "\nUNION ALL\n".join(_shown(compiled.show, query, tables, names))
     if not query.parsed_output and not query.having:
         return _with(steps, united)
     steps.append(f"-- every window under its name\n{prefix}computed AS (\n{indented(united)}\n)")

@@ -14,7 +14,7 @@ from typing import Any
 from sqlglot import exp
 
 from factor_windows import physical
-from factor_windows.engines.python_sql import Row, value_of
+from factor_windows.engines.python_sql import Row, sort_key, value_of
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.expression import parse_once
 from factor_windows.functions.table import FUNCTIONS
@@ -27,13 +27,14 @@ from factor_windows.physical.steps import (
     Group,
     OwnWindow,
     Project,
+    Repartition,
     Scan,
     Show,
     Step,
     Unpack,
     slot_column,
 )
-from factor_windows.physical.terms import Call, Column, Lookup, Number, OfNode, Sql, Term
+from factor_windows.physical.terms import Call, Column, Lookup, Number, Sql, Term
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 
@@ -54,7 +55,11 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "greatest": max,
     "int": int,
 }
-_FOLDS: Mapping[str, Callable[[list[Any]], Any]] = {"add": sum, "least": min, "greatest": max}
+_FOLDS: Mapping[str, Callable[[list[Any]], Any]] = {
+    "add": sum,
+    "least": lambda values: min(values, key=sort_key),
+    "greatest": lambda values: max(values, key=sort_key),
+}
 
 
 def evaluate(query: Query, rows: Iterable[Row]) -> list[dict[str, Any]]:
@@ -161,7 +166,7 @@ class _Steps:
                 yield from [*rows, *self._windowed(step, rows)]
             case Show():
                 yield from (found for row in rows if step.node in row for found in self._shown(step, row))
-            case _:
+            case Repartition():
                 yield from rows
 
     def _exploded(self, step: Explode, rows: list[Row]) -> Iterator[Row]:
@@ -212,16 +217,13 @@ class _Steps:
             yield {**keys, "name": name, **ends, **values}
 
     def _value(self, term: Term, row: Row) -> Any:
-        names = self.compiled.target.names
         match term:
             case Column(name=name):
                 return row[name]
             case Number(value=value):
                 return value
-            case Lookup(values=values):
-                return values[row[names.entry]]
-            case OfNode(values=values):
-                return values[row[names.node]]
+            case Lookup(by=by, values=values):
+                return values[row[by]]
             case Sql(text=text):
                 return value_of(parse_once(text), row)
             case Call(function="if", arguments=(condition, value)):

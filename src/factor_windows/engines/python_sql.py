@@ -19,10 +19,10 @@ _BINARY: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
     exp.Div: lambda a, b: a / b if b else None,
     exp.EQ: operator.eq,
     exp.NEQ: operator.ne,
-    exp.GT: lambda a, b: _order(a) > _order(b),
-    exp.GTE: lambda a, b: _order(a) >= _order(b),
-    exp.LT: lambda a, b: _order(a) < _order(b),
-    exp.LTE: lambda a, b: _order(a) <= _order(b),
+    exp.GT: lambda a, b: sort_key(a) > sort_key(b),
+    exp.GTE: lambda a, b: sort_key(a) >= sort_key(b),
+    exp.LT: lambda a, b: sort_key(a) < sort_key(b),
+    exp.LTE: lambda a, b: sort_key(a) <= sort_key(b),
 }
 
 
@@ -89,16 +89,16 @@ def _aggregate(call: exp.Anonymous, group: Sequence[Row]) -> Any:
         arguments = arguments[0].expressions
     inputs = [tuple(value_of(argument, member) for argument in arguments) for member in group]
     if distinct:
-        inputs = list({_order(values): values for values in inputs}.values())
+        inputs = list({sort_key(values): values for values in inputs}.values())
     return _AGGREGATES[call.name.lower()](inputs)
 
 
-def _order(value: Any) -> tuple[Any, ...]:
+def sort_key(value: Any) -> tuple[Any, ...]:
     """Order values as Spark does: null first, NaN last."""
     if value is None:
         return (0,)
     if isinstance(value, tuple):
-        return (1, tuple(_order(part) for part in value))
+        return (1, tuple(sort_key(part) for part in value))
     return (2,) if isinstance(value, float) and math.isnan(value) else (1, value)
 
 
@@ -181,7 +181,7 @@ def _listed(values: list[Any], delimiter: str | None) -> str | None:
 
 def _chosen(inputs: Inputs, choose: Callable[..., tuple[Any, Any]]) -> Any:
     known = [(by, value) for value, by in inputs if by is not None]
-    return choose(known, key=_order)[1] if known else None
+    return choose(known, key=sort_key)[1] if known else None
 
 
 def _interpolated(values: list[Any], share: float) -> float | None:
@@ -195,22 +195,22 @@ def _interpolated(values: list[Any], share: float) -> float | None:
 
 
 def _ranked(values: Iterable[Any], share: float) -> Any:
-    ordered = sorted(values, key=_order)
+    ordered = sorted(values, key=sort_key)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
 
 
 def _mode(values: list[Any]) -> Any:
-    counts = {_order(value): values.count(value) for value in values}
-    return min(values, key=lambda value: (-counts[_order(value)], _order(value))) if values else None
+    counts = {sort_key(value): values.count(value) for value in values}
+    return min(values, key=lambda value: (-counts[sort_key(value)], sort_key(value))) if values else None
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
-    return sorted({_order(value): value for value in values}.values(), key=_order)
+    return sorted({sort_key(value): value for value in values}.values(), key=sort_key)
 
 
 _AGGREGATES: dict[str, Callable[[Inputs], Any]] = {
-    "min": lambda i: min(_known(i), key=_order, default=None),
-    "max": lambda i: max(_known(i), key=_order, default=None),
+    "min": lambda i: min(_known(i), key=sort_key, default=None),
+    "max": lambda i: max(_known(i), key=sort_key, default=None),
     "bool_and": lambda i: all(_known(i)) if _known(i) else None,
     "bool_or": lambda i: any(_known(i)) if _known(i) else None,
     "bit_and": lambda i: _folded(operator.and_, _known(i)),
@@ -265,7 +265,7 @@ _SCALARS: dict[str, Callable[..., Any]] = {
     "shiftleft": operator.lshift,
     "sqrt": lambda value: None if value is None else math.sqrt(value),
     "upper": lambda value: None if value is None else value.upper(),
-    "greatest": lambda *values: max((value for value in values if value is not None), key=_order, default=None),
+    "greatest": lambda *values: max((value for value in values if value is not None), key=sort_key, default=None),
     "array_distinct": _distinct,
     "flatten": lambda parts: [value for part in parts for value in part],
     "size": len,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from factor_windows import physical
-from factor_windows.engines.spark_rows import Rows, with_columns
+from factor_windows.engines.spark_columns import SparkColumns, with_columns
 from factor_windows.errors import OptionError
 from factor_windows.functions.table import State
 from factor_windows.physical import PhysicalPlan, Target
@@ -17,8 +17,6 @@ from factor_windows.physical.steps import (
     Group,
     Project,
     Repartition,
-    Scan,
-    Show,
     Step,
     Unpack,
     slot_column,
@@ -36,8 +34,8 @@ EVENTS = "{prepared}"
 
 def run(plan: Pass, events: DataFrame) -> DataFrame:
     """Compute a plan over a batch of events."""
-    rows = Rows(plan.query, events, text_as_bytes=True)
-    return apply_post_aggregation(plan.query, render(compile_for(plan, rows), rows, events))
+    on_spark = SparkColumns(plan.query, events, text_as_bytes=True)
+    return apply_post_aggregation(plan.query, render(compile_for(plan, on_spark), on_spark, events))
 
 
 def explained(plan: Pass, events: DataFrame) -> PhysicalPlan:
@@ -45,32 +43,29 @@ def explained(plan: Pass, events: DataFrame) -> PhysicalPlan:
     check_events(events)
     if events.isStreaming:
         raise OptionError("these events are a stream; explain(streaming=True) says how a plan runs on one")
-    return compile_for(plan, Rows(plan.query, with_columns(events, plan.workload.derived), text_as_bytes=True))
+    return compile_for(plan, SparkColumns(plan.query, with_columns(events, plan.workload.derived), text_as_bytes=True))
 
 
-def compile_for(plan: Pass, rows: Rows) -> PhysicalPlan:
+def compile_for(plan: Pass, on_spark: SparkColumns) -> PhysicalPlan:
     """Compile a plan for the types of some events and the settings of their session."""
-    partitions = int(rows.session.conf.get("spark.sql.shuffle.partitions") or PARTITIONS)
-    types = rows.types.keys
-    maps = tuple(name for name, key in zip(rows.names.keys, types, strict=True) if has_maps(key.dataType))
-    packing = packing_of(plan.query, rows.types)
-    return physical.compile(plan, Target(rows.names, rows.types.values, partitions, packing, unsorted=maps))
+    partitions = int(on_spark.session.conf.get("spark.sql.shuffle.partitions") or PARTITIONS)
+    types = on_spark.types.keys
+    maps = tuple(name for name, key in zip(on_spark.names.keys, types, strict=True) if has_maps(key.dataType))
+    packing = packing_of(plan.query, on_spark.types)
+    return physical.compile(plan, Target(on_spark.names, on_spark.types.values, partitions, packing, unsorted=maps))
 
 
-def render(compiled: PhysicalPlan, rows: Rows, events: DataFrame) -> DataFrame:
+def render(compiled: PhysicalPlan, on_spark: SparkColumns, events: DataFrame) -> DataFrame:
     """Write the steps down, and give the text to Spark."""
-    scan, *steps, show = compiled.steps
-    assert isinstance(scan, Scan)
-    assert isinstance(show, Show)
     text = EVENTS
-    for step in steps:
-        text = _written(step, text, rows)
-    return rows.show(show, rows.session.sql(text, prepared=rows.scan(scan, events)))
+    for step in compiled.steps[1:-1]:
+        text = _written(step, text, on_spark)
+    return on_spark.show(compiled.show, on_spark.session.sql(text, prepared=on_spark.scan(compiled.scan, events)))
 
 
-def _written(step: Step, text: str, rows: Rows) -> str:
+def _written(step: Step, text: str, on_spark: SparkColumns) -> str:
     """Write a step around the text of those before it."""
-    words, source = rows.words, text if text == EVENTS else f"({text})"
+    words, source = on_spark.words, text if text == EVENTS else f"({text})"
     match step:
         case Explode():
             for name, array in words.explodes(step):
@@ -97,16 +92,16 @@ def _written(step: Step, text: str, rows: Rows) -> str:
             moved = f"SELECT /*+ REPARTITION({where}) */ * FROM {source}"
             return f"SELECT * FROM ({moved}) SORT BY {', '.join(step.sort)}" if step.sort else moved
         case Unpack():
-            return _unpacked(step, source, rows)
+            return _unpacked(step, source, on_spark)
     raise TypeError(f"{step!r} is not a step between the first and the last")
 
 
-def _unpacked(step: Unpack, source: str, rows: Rows) -> str:
+def _unpacked(step: Unpack, source: str, on_spark: SparkColumns) -> str:
     """Explode the slots, and the instances that are merged from several of them."""
-    words, pane = rows.words, step.pane_row.pane.range
+    words, pane = on_spark.words, step.pane_row.pane.range
 
     def constant(values: list[int], type: str) -> str:
-        return words.term(look_up("slot", values, type)).replace(rows.names.entry, step.slot)
+        return words.term(look_up(step.slot, "slot", values, type))
 
     def array(state: State) -> str:
         merged = (_merged(state.fold, [slot_column(state.name, slot) for slot in slots]) for _, slots in step.entries)

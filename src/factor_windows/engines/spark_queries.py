@@ -17,7 +17,7 @@ from pyspark.sql.types import DoubleType, FloatType, StringType, StructField
 from factor_windows.cost.spark import SparkCost
 from factor_windows.engines import spark_batch as one_batch
 from factor_windows.engines import spark_stream as one_stream
-from factor_windows.engines.spark_rows import with_columns
+from factor_windows.engines.spark_columns import with_columns
 from factor_windows.errors import QueryError
 from factor_windows.functions.expression import dependent_keys, depends_on, quoted
 from factor_windows.plan import Plan

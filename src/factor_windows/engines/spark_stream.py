@@ -12,11 +12,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from factor_windows import physical
 from factor_windows.engines import spark_batch
-from factor_windows.engines.spark_rows import Rows, with_columns
+from factor_windows.engines.spark_columns import SparkColumns, with_columns
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.functions.expression import quoted
 from factor_windows.physical import Target
-from factor_windows.physical.steps import Explode, Filter, Group, Project, Scan, Show, Step
+from factor_windows.physical.steps import Explode, Filter, Group, Project, Step
 from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.spark.checkpoint import Note, check_fits, read_note, refusal, write_note
 from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
@@ -53,9 +53,6 @@ def run(
         raise OptionError(f"mode {mode!r} is unknown; allowed are {', '.join(MODES)}")
     if mode == "append":
         check_event_time(plan, events)
-    else:
-        # Spark chains stateful operators in append mode only: one scan feeds all windows, and one operator keeps them.
-        plan = plan.naive()
     derived = derived or {}
     if checkpoint is None:
         return apply_post_aggregation(plan.query, _Stream(plan, with_columns(events, derived), mode).result())
@@ -98,8 +95,7 @@ def flush(
     kind = events.select(F.expr(time)).schema[0].dataType
     place = None if checkpoint is None else fspath(checkpoint).rstrip("/")
     edge = closed_until(events.sparkSession, stopped, place, kind)
-    longest = max(node.window.range for node in plan.nodes)
-    result = spark_batch.run(bare(plan), events.where(f"{microseconds(time, kind)} >= {edge - longest}"))
+    result = spark_batch.run(bare(plan), events.where(f"{microseconds(time, kind)} >= {edge - plan.longest}"))
     ended = microseconds("window_end", result.schema["window_end"].dataType)
     return apply_post_aggregation(plan.query, result.where(f"{ended} > {edge}"))
 
@@ -145,17 +141,19 @@ class _Stream:
     ) -> None:
         plan = bare(plan)
         self.events, self.mode, self.earlier = events, mode, earlier
-        self.rows = Rows(plan.query, events, earlier=earlier)
+        self.on_spark = SparkColumns(plan.query, events, earlier=earlier)
         # What Spark keeps of an operator has the layout that the checkpoint was begun with.
         kept = note.levels if note else None
-        target = Target(self.rows.names, self.rows.types.values, streaming=True, levels=kept)
+        names, values = self.on_spark.names, self.on_spark.types.values
+        # Spark chains stateful operators in append mode only.
+        target = Target(names, values, streaming=True, is_one_operator=mode != "append", levels=kept)
         self.compiled = physical.compile(plan, target)
         check_chains(events.sparkSession, len(self.compiled.layout.levels))
 
     def note(self, derived: Mapping[str, str]) -> Note:
         """Write down what the state of this stream means."""
-        query, types = self.compiled.plan.query, self.rows.types
-        if self.rows.names.prefix != PREFIX:
+        query, types = self.compiled.plan.query, self.on_spark.types
+        if self.on_spark.names.prefix != PREFIX:
             types = types_of(query, self.events, PREFIX, earlier=self.earlier)
         states = tuple((state.lift, state.combine) for state in types.states)
         direct = tuple(each.direct for each in types.results)
@@ -163,21 +161,19 @@ class _Stream:
 
     def result(self) -> DataFrame:
         """Write the steps down, each as an operator."""
-        scan, *steps, show = self.compiled.steps
-        assert isinstance(scan, Scan)
-        assert isinstance(show, Show)
-        rows = self.rows.scan(scan, self.events)
+        show, steps = self.compiled.show, self.compiled.steps[1:-1]
+        rows = self.on_spark.scan(self.compiled.scan, self.events)
         *_, last = (step for step in steps if isinstance(step, Group))
         for step in steps:
-            rows = self._group(step, rows, is_last=step is last) if isinstance(step, Group) else self._row(step, rows)
+            rows = self._group(step, rows) if isinstance(step, Group) else self._row(step, rows)
         states = [name for name, _ in last.aggregates]
-        rows = tell_closed(rows, self.rows.words.term(show.end), states, mode=self.mode)
-        shown = self.rows.show(show, rows)
+        rows = tell_closed(rows, self.on_spark.words.term(show.end), states, mode=self.mode)
+        shown = self.on_spark.show(show, rows)
         # A window comes out when the watermark passes its end: so its end is never late for what follows.
         return shown.withMetadata("window_end", {WATERMARK: 0}) if self.mode == "append" else shown
 
     def _row(self, step: Step, rows: DataFrame) -> DataFrame:
-        words = self.rows.words
+        words = self.on_spark.words
         match step:
             case Explode():
                 for name, array in words.explodes(step):
@@ -192,13 +188,11 @@ class _Stream:
                 return rows.selectExpr(*(f"{sql} AS {name}" for name, sql in columns.items()))
         raise TypeError(f"{step!r} is not a step of a stream")
 
-    def _group(self, group: Group, rows: DataFrame, *, is_last: bool) -> DataFrame:
+    def _group(self, group: Group, rows: DataFrame) -> DataFrame:
         """Group by a window that Spark knows to be event time."""
-        names, words, time = self.rows.names, self.rows.words, self.rows.types.time
+        names, words, time = self.on_spark.names, self.on_spark.words, self.on_spark.types.time
         window = f"{names.prefix}window"
         end = words.term(group.end)
-        # Spark's first watermark is 1970. It must not close a part of a window that is still open then.
-        end = end if is_last else f"greatest({end}, 1L)"
         instance = F.struct(
             F.expr(timestamp(names.start, time)).alias("start"), F.expr(timestamp(end, time)).alias("end")
         )

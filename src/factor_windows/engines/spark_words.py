@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from factor_windows.engines.written_terms import write_term
 from factor_windows.physical.steps import Explode
 from factor_windows.physical.target import Names
-from factor_windows.physical.terms import Lookup, Number, OfNode, Term
+from factor_windows.physical.terms import Lookup, Number, Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,20 +18,19 @@ class SparkWords:
     names: Names
 
     def number(self, number: Number) -> str:
-        """Say which type it has."""
+        """Write a number of its type: Spark takes a plain one for an integer."""
         return f"{number.value}L" if number.type == "bigint" else str(number.value)
 
-    def lookup(self, lookup: Lookup | OfNode) -> str:
+    def lookup(self, lookup: Lookup) -> str:
         """Take a value out of a list of constants, which Spark makes once."""
-        by = self.names.node if isinstance(lookup, OfNode) else self.names.entry
-        return f"element_at({_array(lookup.values, lookup.type)}, {by} + 1)"
+        return f"element_at({_array(lookup.values, lookup.type)}, {lookup.by} + 1)"
 
     def modulo(self, number: str, divisor: str) -> str:
-        """Call pmod."""
+        """Write pmod."""
         return f"pmod({number}, {divisor})"
 
     def sql(self, text: str) -> str:
-        """Leave it as it is."""
+        """Return what is Spark SQL already."""
         return text
 
     def term(self, term: Term) -> str:

@@ -16,7 +16,7 @@ from factor_windows.functions.expression import tree_of
 from factor_windows.physical import Target
 from factor_windows.physical.steps import Explode, Filter, Group, Project, Scan, Show, Step
 from factor_windows.physical.target import Names, Values
-from factor_windows.physical.terms import Column, Lookup, Number, OfNode, Sql, Term, parts_of
+from factor_windows.physical.terms import Column, Lookup, Number, Sql, Term, parts_of
 from factor_windows.query import Query
 from factor_windows.tree import Pass
 
@@ -34,12 +34,12 @@ class SqlWords:
         """Write it plainly."""
         return str(number.value)
 
-    def lookup(self, lookup: Lookup | OfNode) -> str:
+    def lookup(self, lookup: Lookup) -> str:
         """Name the column of the joined table."""
         return f"{self.prefix}{lookup.name}"
 
     def modulo(self, number: str, divisor: str) -> str:
-        """Ask the spelling."""
+        """Write it as the engine does."""
         return self.spelling.modulo(number, divisor)
 
     def sql(self, text: str) -> str:
@@ -65,17 +65,15 @@ class Writer:
 
     def text(self) -> str:
         """Write it all, with a comment for each step."""
-        scan, *steps, show = self.compiled.steps
-        assert isinstance(scan, Scan)
-        assert isinstance(show, Show)
         selects: list[tuple[str, exp.Expr, str]] = []
-        level: list[Step] = [scan]
-        for step in steps:
+        level: list[Step] = []
+        for step in self.compiled.steps[:-1]:
             level.append(step)
             if isinstance(step, Group):
-                selects.append((self._name(len(selects) + 1), self._level(level), self._describe(len(selects))))
+                above = len(selects)
+                selects.append((self._name(above + 1), self._level(level, above), self._describe(above)))
                 level = []
-        shown: exp.Expr = self._shown(show)
+        shown: exp.Expr = self._shown(self.compiled.show)
         if self.query.having or self.query.parsed_output:
             selects.append((f"{self.prefix}computed", shown, "every window under its name"))
             shown = self._finished()
@@ -93,7 +91,7 @@ class Writer:
 
     def _describe(self, place: int) -> str:
         assigners = self.compiled.layout.levels[place].assigners
-        computed = {each.target for each in assigners if not each.passes}
+        computed = {each.target for each in assigners if not each.passes_through}
         names = [
             " = ".join(node.shown_as) if node.exposed else f"{node.name} (hidden)"
             for number, node in enumerate(self.compiled.plan.nodes)
@@ -115,7 +113,7 @@ class Writer:
             return exp.Column(this=exp.to_identifier(term.name, quoted=True))
         return self._ours(write_term(term, self.words))
 
-    def _level(self, steps: Sequence[Step]) -> exp.Select:
+    def _level(self, steps: Sequence[Step], above: int) -> exp.Select:
         """Write the steps of a level as one select: explode, filter, project, group."""
         select = exp.Select()
         columns = ReadColumns(self.names.prefix, ours=(self.names.time,))
@@ -133,13 +131,11 @@ class Writer:
                     computed |= {name: self._term(term) for name, term in step.columns}
                 case Group():
                     self._group(select, step, computed, columns if scan else None)
-        events = self._events(scan, columns) if scan else exp.to_table(self._name(self._levels_above(steps)))
+                case other if other is not scan:
+                    raise TypeError(f"{other!r} is not written in SQL")
+        events = self._events(scan, columns) if scan else exp.to_table(self._name(above))
         select.set("from_", exp.From(this=events))
         return select
-
-    def _levels_above(self, steps: Sequence[Step]) -> int:
-        before = self.compiled.steps[: self.compiled.steps.index(steps[0])]
-        return sum(isinstance(step, Group) for step in before)
 
     def _group(
         self, select: exp.Select, group: Group, computed: dict[str, exp.Expr], columns: ReadColumns | None
@@ -149,15 +145,15 @@ class Writer:
         computed = computed | {name: self._term(term) for name, term in group.constants}
         for key in self.names.keys:
             made = computed[key]
-            column = exp.Column(this=exp.to_identifier(key, quoted=True))
-            aliased = made == column and columns is None
-            select.append("expressions", made if aliased else exp.alias_(made, exp.to_identifier(key, quoted=True)))
-        for name in (node, start):
-            select.append("expressions", exp.alias_(computed[name], name))
+            name = exp.to_identifier(key, quoted=True)
+            is_named = columns is None and made == exp.Column(this=name)
+            select.append("expressions", made if is_named else exp.alias_(made, name))
+        for column in (node, start):
+            select.append("expressions", exp.alias_(computed[column], column))
         select.append("expressions", exp.column(self.epoch))
-        for name, sql in group.aggregates:
+        for state, sql in group.aggregates:
             made = self._read(sql.text)
-            select.append("expressions", exp.alias_(columns.take(made) if columns else made, name))
+            select.append("expressions", exp.alias_(columns.take(made) if columns else made, state))
         count = len(self.names.keys)
         places = [*range(1, count + 1), *([count + 1] if node in group.by else []), count + 2, count + 3]
         select.group_by(*map(exp.Literal.number, places), copy=False)
@@ -208,7 +204,7 @@ class Writer:
     def _shown(self, show: Show) -> exp.Select:
         """Select every window under its names, which stand in a table with what else depends on the node."""
         terms = (show.end, *show.values)
-        by_node = {part.name: part.values for term in terms for part in parts_of(term) if isinstance(part, OfNode)}
+        by_node = {part.name: part.values for term in terms for part in parts_of(term) if isinstance(part, Lookup)}
         rows: list[tuple[int | str, ...]] = [
             (place, *(values[place] for values in by_node.values()), name)
             for place, names in enumerate(show.names)

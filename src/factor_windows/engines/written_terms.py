@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from factor_windows.physical.terms import Call, Column, Lookup, Number, OfNode, Sql, Term
+from factor_windows.physical.terms import Call, Column, Lookup, Number, Sql, Term
 
 _INFIX = ("+", "-", "*", "div", "<=", "<", ">=", "=", "AND", "OR")
 _TIGHT = ("*", "div")
@@ -17,8 +17,8 @@ class Words(Protocol):
     def number(self, number: Number) -> str:
         """Write a whole number."""
 
-    def lookup(self, lookup: Lookup | OfNode) -> str:
-        """Write a number by a row's entry or node."""
+    def lookup(self, lookup: Lookup) -> str:
+        """Write a number by the place that a column has."""
 
     def modulo(self, number: str, divisor: str) -> str:
         """Write a remainder that is never negative."""
@@ -43,7 +43,7 @@ def write_term(term: Term, words: Words) -> str:
             return name
         case Number():
             return words.number(term)
-        case Lookup() | OfNode():
+        case Lookup():
             return words.lookup(term)
         case Sql(text=text):
             return words.sql(text)

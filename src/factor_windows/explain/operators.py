@@ -47,10 +47,11 @@ class OperatorGraph:
                 source = multicast
             links.extend((source, target) for target in targets)
 
-        send(Operator("input"), [Operator("window", node.name) for node in plan.children(None)])
-        for node in plan.nodes:
-            readers = [Operator("window", child.name) for child in plan.children(node.name)]
-            send(Operator("window", node.name), readers + [Operator("union")] * node.exposed)
+        send(Operator("input"), [Operator("window", node.name) for each in plan.passes for node in each.children(None)])
+        for each in plan.passes:
+            for node in each.nodes:
+                readers = [Operator("window", child.name) for child in each.children(node.name)]
+                send(Operator("window", node.name), readers + [Operator("union")] * node.exposed)
         return cls(tuple(links))
 
     @property

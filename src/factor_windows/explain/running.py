@@ -32,7 +32,8 @@ def _open_instances(segmentation: Segmentation) -> int:
 
 def explain_streaming(plan: Pass) -> str:
     """Say how a plan runs on a stream: its operators, their state, when results come out, what late events do."""
-    levels = physical.compile(plan, Target.assumed(plan.query, streaming=True)).layout.levels
+    compiled = physical.compile(plan, Target.assumed(plan.query, streaming=True))
+    plan, levels = compiled.plan, compiled.layout.levels
     count = len(levels)
     chained = "one after the other" if count > 1 else "for all windows"
     lines = ["on a stream, in append mode", f"  {count} stateful operator{'s' * (count > 1)}, {chained}"]

@@ -38,7 +38,7 @@ class Assigner:
     """Where instances start; what is not there is no instance."""
 
     @property
-    def passes(self) -> bool:
+    def passes_through(self) -> bool:
         """Say whether rows only pass through a level."""
         return self.source == self.target
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil, inf
 
-from factor_windows.algebra.pane_row import STEPS, Packing, PaneRow
+from factor_windows.algebra.pane_row import PACKING_STAGES, Packing, PaneRow
 from factor_windows.algebra.window import readable
 from factor_windows.cost.spark import SparkCost
 from factor_windows.physical.assigner import RAW
@@ -94,7 +94,7 @@ def count_work(layout: Layout, plan: Pass, cost: SparkCost) -> dict[str, float]:
             moved, grouped = emitted[0] * moves, sum(emitted[1:]) + unpacked
     return counts | {
         "slot": cost.rate * row.columns if row else 0.0,
-        "stage": (moves + 1 + STEPS * bool(row)) / cost.units,
+        "stage": (moves + 1 + PACKING_STAGES * bool(row)) / cost.units,
         "scan": cost.rate,
         "shuffle": moved,
         "group": grouped,
@@ -136,8 +136,7 @@ def _distribute(layout: Layout, plan: Pass, partitions: int, cost: SparkCost) ->
             f"partial results are brought together by key: {cost.keys:,.0f} keys spread over {number} partitions"
         )
         return replace(layout, distribution=Distribution.BY_KEY, partitions=own and number, notes=tuple(notes))
-    longest = max(node.window.range for node in plan.nodes)
-    chunk = max(longest, min(CHUNK_RANGES * longest, LONGEST_CHUNK))
+    chunk = max(plan.longest, min(CHUNK_RANGES * plan.longest, LONGEST_CHUNK))
     if layout.pane_row:
         # No row lies in two chunks.
         chunk = -(-chunk // layout.pane_row.window.range) * layout.pane_row.window.range

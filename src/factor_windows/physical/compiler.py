@@ -9,7 +9,7 @@ from sqlglot import exp
 from factor_windows.algebra.slices import Slices
 from factor_windows.functions.expression import sql_of, tree_of
 from factor_windows.physical.assigner import ALWAYS, EVERYWHERE
-from factor_windows.physical.choose import PARTITIONS, choose_layout
+from factor_windows.physical.choose import choose_layout
 from factor_windows.physical.layout import Distribution, Layout, Level
 from factor_windows.physical.own_windows import chain_windows, lay_out_windows, window_steps
 from factor_windows.physical.physical_plan import PhysicalPlan
@@ -28,25 +28,24 @@ from factor_windows.physical.steps import (
     slot_column,
 )
 from factor_windows.physical.target import Target
-from factor_windows.physical.terms import Call, Column, Number, Sql, Term, after_edge, look_up, of_node, only_if
+from factor_windows.physical.terms import Call, Column, Number, Sql, Term, after_edge, look_up, only_if
 from factor_windows.tree import Pass
 
 
 def compile(plan: Pass, target: Target, layout: Layout | None = None) -> PhysicalPlan:
     """Decide how a plan runs on a target, unless the layout is given, and write it down as steps."""
-    if not target.values.shared:
+    if not target.values.shared or target.is_one_operator:
         plan = plan.naive()
     if target.has_windows:
         plan = chain_windows(plan)
         layout = lay_out_windows(plan)
     elif target.levels is not None:
         layout = Layout(target.levels)
-    if layout is None:
-        layout = choose_layout(
-            plan, partitions=target.partitions or PARTITIONS, streaming=target.streaming, packing=target.packing
-        )
-        if target.partitions is None:
-            layout = Layout(layout.levels, notes=layout.notes[:1])
+    elif layout is None and target.partitions is not None:
+        layout = choose_layout(plan, partitions=target.partitions, packing=target.packing)
+    elif layout is None:
+        chosen = choose_layout(plan, streaming=target.streaming)
+        layout = Layout(chosen.levels, notes=chosen.notes[:1])
     return PhysicalPlan(plan, target, layout, tuple(_Compiler(plan, target, layout).steps()))
 
 
@@ -56,7 +55,7 @@ class _Compiler:
         self.names, self.values = target.names, target.values
         self.event_keys = tuple(f"{key}_" for key in self.names.keys) if plan.has_several_keys else self.names.keys
         self.needs = self._needs()
-        self.longest = max(node.window.range for node in plan.nodes)
+        self.longest = plan.longest
         by_chunk = layout.distribution is Distribution.BY_KEY_AND_CHUNK and len(layout.levels) > 1
         self.chunk = (self.names.chunk,) if by_chunk else ()
 
@@ -85,7 +84,7 @@ class _Compiler:
         """Give each row to its instances, and group by instance."""
         begin, entries = Column(self.names.time if is_first else self.names.start), level.entries
         if len(entries) > 1 or not level.is_flat:
-            counts = None if level.is_flat else look_up("steps", [each.steps for each, _ in entries], "int")
+            counts = None if level.is_flat else self._by_entry("steps", [each.steps for each, _ in entries], "int")
             yield Explode(tuple(each.source for each, _ in entries), self.names.entry, counts, self.names.step)
         start = self._start(level, begin)
         conditions = [*self._instances(level, begin, start)]
@@ -94,30 +93,46 @@ class _Compiler:
         if conditions:
             yield Filter(tuple(conditions))
         by_node = len(level.nodes) > 1
-        node = look_up("to", [each.target for each, _ in entries], "int") if by_node else Number(level.nodes[0], "int")
+        node = (
+            self._by_entry("to", [each.target for each, _ in entries], "int")
+            if by_node
+            else Number(level.nodes[0], "int")
+        )
         instance: list[Named] = [(self.names.start, start), *([(self.names.node, node)] if by_node else [])]
         chunk = () if is_first else self.chunk
         columns = [*self._carried_keys(level, is_first), *([] if is_first else self._carried_states(level)), *instance]
         if not is_first:
             columns = [*((name, Column(name)) for name in chunk), *columns]
         yield Project(tuple(columns), keeps_others=is_first)
+        end = self._end(level.nodes)
+        if self.target.streaming and not is_last:
+            # A stream's first watermark is 1970. It must not close a part of a window that is still open then.
+            end = Call("greatest", (end, Number(1)))
         yield Group(
             by=(*self.names.keys, *([self.names.node] if by_node else []), self.names.start, *chunk),
             aggregates=tuple(self._lifts() if is_first else self._merges()),
             constants=() if by_node else ((self.names.node, node),),
-            end=self._end(level.nodes),
+            end=end,
             merges=not is_first,
         )
+
+    def _by_entry(self, name: str, values: Sequence[int], type: str = "bigint") -> Term:
+        return look_up(self.names.entry, name, values, type)
+
+    def _where(self, answers: Sequence[bool], name: str, value: Term) -> Term:
+        """Return a value in those entries that have it, and null in the others."""
+        has = self._by_entry(name, [int(each) for each in answers], "int").equals(1)
+        return value if all(answers) else only_if(has, value)
 
     def _start(self, level: Level, begin: Term) -> Term:
         """Return the start of the instance that a row is given to."""
         assigners = [each for each, _ in level.entries]
         start = begin - self._after_edge(level, begin)
         if level.is_flat:
-            return start - look_up("lag", [each.lag(step) for each, step in level.entries])
-        lag: Term = Column(self.names.step) * look_up("stride", [each.stride for each in assigners])
+            return start - self._by_entry("lag", [each.lag(step) for each, step in level.entries])
+        lag: Term = Column(self.names.step) * self._by_entry("stride", [each.stride for each in assigners])
         if any(each.max_lag != ALWAYS for each in assigners):
-            lag = Call("least", (lag, look_up("max_lag", [each.max_lag for each in assigners])))
+            lag = Call("least", (lag, self._by_entry("max_lag", [each.max_lag for each in assigners])))
         return start - lag
 
     def _after_edge(self, level: Level, begin: Term) -> Term:
@@ -126,23 +141,22 @@ class _Compiler:
         if len(assigners) == 1:
             return after_edge(assigners[0].edges, begin)
         plain = [each.edges[0] if len(each.edges) == 1 else EVERYWHERE[0] for each in assigners]
-        offsets = look_up("offset", [offset for _, offset in plain])
-        after: Term = (begin - offsets) % look_up("slide", [step for step, _ in plain])
+        offsets = self._by_entry("offset", [offset for _, offset in plain])
+        after: Term = (begin - offsets) % self._by_entry("slide", [step for step, _ in plain])
         slices = {each.target: each.edges for each in assigners if len(each.edges) > 1}
         if not slices:
             return after
         pairs = [part for place, edges in slices.items() for part in (Number(place), after_edge(edges, begin))]
-        return Call("case", (look_up("to", [each.target for each in assigners], "int"), after, *pairs))
+        return Call("case", (self._by_entry("to", [each.target for each in assigners], "int"), after, *pairs))
 
     def _instances(self, level: Level, begin: Term, start: Term) -> Iterator[Term]:
         """List the conditions under which the instance at a start exists, and holds the row."""
         assigners = [each for each, _ in level.entries]
         if any(each.max_age != ALWAYS for each in assigners):
-            yield begin - start <= look_up("max_age", [each.max_age for each in assigners])
+            yield begin - start <= self._by_entry("max_age", [each.max_age for each in assigners])
         if any(each.grid != (1, 0) for each in assigners):
-            slide, offset = (
-                look_up(name, [each.grid[part] for each in assigners]) for part, name in enumerate(("grid", "shift"))
-            )
+            slide = self._by_entry("grid", [each.grid[0] for each in assigners])
+            offset = self._by_entry("shift", [each.grid[1] for each in assigners])
             yield ((start - offset) % slide).equals(0)
 
     def _inside_chunk(self, start: Term, *, is_last: bool) -> Term:
@@ -165,13 +179,13 @@ class _Compiler:
         for name, own, key in zip(self.names.keys, above, self.plan.query.parsed_keys, strict=True):
             has = [key.sql in self.plan.nodes[each.target].node.keys for each, _ in level.entries]
             if own != name or not is_first or not all(has):
-                yield name, _where(has, f"has_{name}", Column(own))
+                yield name, self._where(has, f"has_{name}", Column(own))
 
     def _carried_states(self, level: Level) -> Iterator[Named]:
         """Return the states of the instance that a row is given to: null for those that nobody needs there."""
         for state in self.values.states:
             needed = [state.name in self.needs[each.target] for each, _ in level.entries]
-            yield state.name, _where(needed, f"has_{state.name}", Column(state.name))
+            yield state.name, self._where(needed, f"has_{state.name}", Column(state.name))
 
     def _lifts(self) -> Iterator[tuple[str, Sql]]:
         """Lift events to states, or, if some aggregate cannot be shared, compute the user's own at once."""
@@ -184,7 +198,7 @@ class _Compiler:
 
     def _needs(self) -> list[set[str]]:
         """List for each node the states that it needs, for what it shows or for those who read it."""
-        number = {node.name: place for place, node in enumerate(self.plan.nodes)}
+        number = self.plan.places
         asked = {each.node: each.aggregates for each in self.plan.outputs}
         needs = [
             {state for place in asked.get(node.node, ()) for state in self.values.results[place].states}
@@ -245,7 +259,7 @@ class _Compiler:
         slices = [place for place in places if isinstance(windows[place], Slices)]
         if len(places) == 1:
             return start + (self._to_next_edge(places[0]) if slices else windows[places[0]].range)
-        length = of_node("range", [window.range for window in windows])
+        length = look_up(self.names.node, "range", [window.range for window in windows])
         if not slices:
             return start + length
         pairs = [part for place in slices for part in (Number(place), self._to_next_edge(place))]
@@ -274,13 +288,8 @@ class _Compiler:
             return Column(self.names.value(place))
         asked = {each.node for each in self.plan.outputs if place in each.aggregates}
         has = [int(not node.exposed or node.node in asked) for node in self.plan.nodes]
-        is_asked, lower = of_node(f"has_{place}", has, "int").equals(1), Sql(result.lower)
+        is_asked, lower = look_up(self.names.node, f"has_{place}", has, "int").equals(1), Sql(result.lower)
         return lower if all(has) or not result.nullable else only_if(is_asked, lower)
-
-
-def _where(answers: Sequence[bool], name: str, value: Term) -> Term:
-    """Return a value in those entries that have it, and null in the others."""
-    return value if all(answers) else only_if(look_up(name, [int(each) for each in answers], "int").equals(1), value)
 
 
 def _in_slots(lift: str, slot: str, number: int) -> list[str]:

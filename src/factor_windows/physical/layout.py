@@ -44,7 +44,8 @@ class Level:
     @property
     def entries(self) -> tuple[tuple[Assigner, int], ...]:
         """List what a row may be given to: an assigner and a step of it."""
-        return tuple((each, step) for each in self.assigners for step in range(each.steps if self.is_flat else 1))
+        is_flat = self.is_flat
+        return tuple((each, step) for each in self.assigners for step in range(each.steps if is_flat else 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def flatten(plan: Pass, kept: frozenset[int], premerged: frozenset[int] = frozen
 def _reads(plan: Pass, kept: frozenset[int], premerged: frozenset[int]) -> dict[int, int]:
     """Say which node each computed one reads, if only some depths, and what is premerged, can be read."""
     depths = _depths(plan)
-    number = {node.name: place for place, node in enumerate(plan.nodes)}
+    number = plan.places
     parents = {node.name: node.parent for node in plan.nodes}
 
     def is_kept(name: str) -> bool:

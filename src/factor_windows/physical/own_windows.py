@@ -41,7 +41,7 @@ def chain_windows(plan: Pass) -> Pass:
 
 def lay_out_windows(plan: Pass) -> Layout:
     """Lay out such a plan, a level for each node."""
-    number = {node.name: place for place, node in enumerate(plan.nodes)}
+    number = plan.places
     levels = []
     for place, node in enumerate(plan.nodes):
         source = RAW if node.parent is None else number[node.parent]

@@ -22,7 +22,7 @@ from factor_windows.physical.steps import (
     Unpack,
 )
 from factor_windows.physical.target import Target
-from factor_windows.physical.terms import Column, Lookup, OfNode, Term, parts_of
+from factor_windows.physical.terms import Column, Lookup, Term, parts_of
 from factor_windows.tree import Pass
 
 
@@ -36,6 +36,18 @@ class PhysicalPlan:
     layout: Layout
     steps: tuple[Step, ...]
 
+    @property
+    def scan(self) -> Scan:
+        """Return the first step."""
+        assert isinstance(self.steps[0], Scan)
+        return self.steps[0]
+
+    @property
+    def show(self) -> Show:
+        """Return the last step."""
+        assert isinstance(self.steps[-1], Show)
+        return self.steps[-1]
+
     def __post_init__(self) -> None:
         self._check_levels()
         self._check_columns()
@@ -44,14 +56,18 @@ class PhysicalPlan:
         """Check that every node is computed once, after what it reads, by a relation that is true for its functions."""
         nodes = self.plan.nodes
         known: set[int] = set()
+        passed: set[int] = set()
         for number, level in enumerate(self.layout.levels):
-            above = set(known)
+            above = set(known) if self.target.has_windows else passed
+            passed = set(level.nodes)
             if number == 0 and self.layout.pane_row:
                 known |= set(self.layout.pane_row.premerged) & set(level.nodes)
             for each in level.assigners:
                 if each.source != RAW and each.source not in above:
-                    raise PlanError(f"level {number + 1} reads {nodes[each.source].name!r} before it is computed")
-                if each.passes:
+                    raise PlanError(
+                        f"level {number + 1} reads {nodes[each.source].name!r}, which the one above does not have"
+                    )
+                if each.passes_through:
                     continue
                 if each.target in known:
                     raise PlanError(f"{nodes[each.target].name!r} is computed twice")
@@ -60,28 +76,28 @@ class PhysicalPlan:
                     if not child.node.can_read(parent.node, self.plan.query.kind):
                         raise PlanError(f"{child.name!r} cannot be computed from {parent.name!r} for such functions")
                 known.add(each.target)
-        missing = [node.name for place, node in enumerate(nodes) if node.exposed and place not in known]
+        last = known if self.target.has_windows else passed
+        missing = [node.name for place, node in enumerate(nodes) if node.exposed and place not in last]
         if missing:
-            raise PlanError(f"{missing[0]!r} is shown, and never computed")
+            raise PlanError(f"{missing[0]!r} is shown, and the last level does not have it")
 
     def _check_columns(self) -> None:
         """Check that every column is defined before it is used, and every lookup has a value for each entry or node."""
         columns: set[str] = set()
-        entries = 1
+        names, places = self.target.names, {self.target.names.node: len(self.plan.nodes)}
         for step in self.steps:
-            for term in _terms_of(step):
-                for part in parts_of(term):
-                    if isinstance(part, Lookup) and len(part.values) != entries:
-                        raise PlanError(f"{part.name!r} has {len(part.values)} values for {entries} entries")
-                    if isinstance(part, OfNode) and len(part.values) != len(self.plan.nodes):
-                        raise PlanError(f"there are {len(part.values)} values for {len(self.plan.nodes)} nodes")
+            for lookup in (part for term in _terms_of(step) for part in parts_of(term) if isinstance(part, Lookup)):
+                if len(lookup.values) != places.get(lookup.by, 0):
+                    raise PlanError(
+                        f"{lookup.name!r} has {len(lookup.values)} values for {places.get(lookup.by, 0)} places"
+                    )
             unknown = [name for name in _reads(step) if name not in columns]
             if unknown:
                 raise PlanError(f"{type(step).__name__} reads the column {unknown[0]!r}, which no step before it makes")
             if isinstance(step, Explode):
-                entries = len(step.sources)
+                places[names.entry] = len(step.sources)
             elif isinstance(step, Group):
-                entries = 1
+                places.pop(names.entry, None)
             columns = self._columns_after(step, columns)
 
     def _columns_after(self, step: Step, before: set[str]) -> set[str]:
@@ -89,7 +105,8 @@ class PhysicalPlan:
             case Scan():
                 return {*(name for name, _ in step.keys), step.column}
             case Explode():
-                return before | {step.entry, step.step}
+                entry = {step.entry} if len(step.sources) > 1 else set()
+                return before | entry | ({step.step} if step.counts is not None else set())
             case Project():
                 made = {name for name, _ in step.columns}
                 return before | made if step.keeps_others else made
@@ -114,7 +131,8 @@ class PhysicalPlan:
                 source = "raw events" if each.source == RAW else nodes[each.source].name
                 target = nodes[each.target].name
                 times = f", each row into {each.steps} instances" if each.steps > 1 else ""
-                lines.append(f"    {target} passes through" if each.passes else f"    {target} from {source}{times}")
+                how = "passes through" if each.passes_through else f"from {source}{times}"
+                lines.append(f"    {target} {how}")
             if layout.pane_row and number == 1:
                 pane = nodes[level.nodes[0]].name
                 lines += [f"    {nodes[place].name} from {pane}, inside rows" for place in level.nodes[1:]]

@@ -101,6 +101,8 @@ class Target:
     packing: Packing | None = None
     """How states may be packed into pane rows; `None` if they may not."""
     streaming: bool = False
+    is_one_operator: bool = False
+    """Whether all windows must be computed from the events by one operator, as on a stream that updates its results."""
     has_windows: bool = False
     """Whether it groups by windows of its own, which read each other."""
     levels: tuple[Level, ...] | None = None

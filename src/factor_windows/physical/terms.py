@@ -66,17 +66,9 @@ class Number(Term):
 
 @dataclass(frozen=True, slots=True)
 class Lookup(Term):
-    """A number by the entry that an explode gave the row to."""
+    """The number at the place that a column has: by the row's entry, its node, or its slot."""
 
-    name: str
-    values: tuple[int, ...]
-    type: str = "bigint"
-
-
-@dataclass(frozen=True, slots=True)
-class OfNode(Term):
-    """A number by the node that the row belongs to."""
-
+    by: str
     name: str
     values: tuple[int, ...]
     type: str = "bigint"
@@ -101,18 +93,13 @@ class Sql(Term):
     text: str
 
 
-def of_node(name: str, values: Sequence[int], type: str = "bigint") -> Term:
-    """Return a number by the row's node; one constant, if it is the same for all."""
-    return Number(values[0], type) if len(set(values)) == 1 else OfNode(name, tuple(values), type)
+def look_up(by: str, name: str, values: Sequence[int], type: str = "bigint") -> Term:
+    """Return the number at the place that a column has; one constant, if it is the same everywhere.
 
-
-def look_up(name: str, values: Sequence[int], type: str = "bigint") -> Term:
-    """Return a number by the row's entry; one constant, if it is the same for all.
-
-    >>> look_up("lag", [5, 5]), look_up("lag", [5, 6])
-    (Number(value=5, type='bigint'), Lookup(name='lag', values=(5, 6), type='bigint'))
+    >>> look_up("entry", "lag", [5, 5]), look_up("entry", "lag", [5, 6])
+    (Number(value=5, type='bigint'), Lookup(by='entry', name='lag', values=(5, 6), type='bigint'))
     """
-    return Number(values[0], type) if len(set(values)) == 1 else Lookup(name, tuple(values), type)
+    return Number(values[0], type) if len(set(values)) == 1 else Lookup(by, name, tuple(values), type)
 
 
 def after_edge(edges: Sequence[Progression], time: Term) -> Term:

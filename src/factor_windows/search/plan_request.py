@@ -35,7 +35,8 @@ def plan_request(request: Request) -> Plan:
 
 def plan_in_one_pass(plan: Plan) -> Plan:
     """Return a plan that shares one pass among all queries, as a stream needs it."""
-    return plan if len(plan.passes) == 1 else plan_request(replace(plan.request, in_one_pass=True))
+    request = replace(plan.request, in_one_pass=True)
+    return replace(plan, request=request) if len(plan.passes) == 1 else plan_request(request)
 
 
 def _check_one_time(queries: Sequence[Query]) -> None:
