@@ -61,7 +61,7 @@ def _forced(way: str) -> Callable[..., DataFrame]:
 
     def run(plan, events):
         on_spark = SparkColumns(plan.query, events, text_as_bytes=True)
-        compiled = spark_batch.compile_for(plan, on_spark)
+        compiled = spark_batch.compile_for(plan.passes[0], on_spark)
         if on_spark.types.shared and (layout := _layout(way, compiled)) is not None:
             compiled = physical.compile(compiled.plan, compiled.target, layout)
         return apply_post_aggregation(plan.query, spark_batch.render(compiled, on_spark, events))
