@@ -18,12 +18,13 @@ from strategies import events, multiples, window_sets, windows
 from benchmarks.window_sets import GENERATORS, random_windows
 from factor_windows import OptionError, Query, Window, hopping, optimize, tumbling
 from factor_windows.algebra.coverage import covers
-from factor_windows.algebra.graph import CoverageGraph, can_make
+from factor_windows.algebra.graph import CoverageGraph, Node, can_make
 from factor_windows.algebra.slices import Slices, display_key, slices_of, topological_key
 from factor_windows.cost.paper import PaperCost
 from factor_windows.engines.python import evaluate, evaluate_plan
 from factor_windows.explain.candidates import considered
 from factor_windows.functions.table import Kind
+from factor_windows.search import integer_program
 from factor_windows.search.benefit import Place
 from factor_windows.search.covering_factor import best_covering_factor
 from factor_windows.search.divisors import divisors
@@ -445,3 +446,43 @@ def test_slicing_cuts_at_every_edge_and_chooses_nothing():
     assert [(node.name, node.parent) for node in nested.nodes] == [("10 seconds", None), ("30 seconds", "10 seconds")]
     holistic = optimize(small([tumbling("10s"), tumbling("30s")], "median(v)"), search="slicing")
     assert {node.parent for node in holistic.nodes} == {None}
+
+
+@st.composite
+def priced_edges(draw):
+    """Draw what nodes may read at which price: the first ones are hidden, and each may read those before it."""
+    nodes = [Node(Window(range=length, slide=length)) for length in range(1, draw(st.integers(4, 9)))]
+    prices = st.integers(1, 60).map(float)
+    options = {
+        node: {None: draw(prices), **{other: draw(prices) for other in nodes[:place] if draw(st.booleans())}}
+        for place, node in enumerate(nodes)
+    }
+    return options, nodes[-draw(st.integers(1, 3)) :]
+
+
+def cost_of_building(options, required, built):
+    waiting, total = list(required), 0.0
+    for node in waiting:
+        there = {other: price for other, price in options[node].items() if other in (None, *required, *built)}
+        parent = min(there, key=there.get)
+        total += there[parent]
+        if parent is not None and parent not in waiting:
+            waiting.append(parent)
+    return total
+
+
+@settings(max_examples=200, deadline=None)
+@given(priced_edges())
+def test_dual_ascent_and_branching_find_what_trying_all_finds(drawn):
+    options, required = drawn
+    hidden = [node for node in options if node not in required]
+    least = min(
+        cost_of_building(options, required, built)
+        for size in range(len(hidden) + 1)
+        for built in combinations(hidden, size)
+    )
+    for solve in (cheapest_tree, integer_program.solve):
+        found = solve(options, required, seconds=5)
+        assert found.optimal
+        assert cost_of_building(options, required, found.built) == pytest.approx(least)
+        assert float(found.bound) == pytest.approx(least)

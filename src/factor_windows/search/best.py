@@ -12,7 +12,7 @@ from factor_windows.algebra.window import Window
 from factor_windows.cost.model import Cost, CostModel
 from factor_windows.functions.table import Kind
 from factor_windows.search.cheapest_parents import cheapest_parent
-from factor_windows.search.exact import cheapest_tree, load_solver
+from factor_windows.search.exact import cheapest_tree
 from factor_windows.search.factor import best_factors, cheapest_with, total
 from factor_windows.search.panes import common_panes, ladders, slicings
 from factor_windows.tree import Tree
@@ -47,7 +47,6 @@ def best(graph: CoverageGraph, cost: CostModel, *, slices: bool = True, seconds:
     if graph.kind is Kind.HOLISTIC:
         tree: Tree = dict.fromkeys(graph.nodes)
         return Found(tree, "optimal", total(tree, cost))
-    load_solver()
     return _Search(graph, cost, slices, monotonic() + seconds).found()
 
 
@@ -134,6 +133,7 @@ class _Search:
         solution = cheapest_tree(self.options, self.required, seconds=max(LEAST_SECONDS, self.deadline - monotonic()))
         if solution is None:
             return Found(pruned, "time_limit", self._least())
+        self.deadline += solution.loading
         tree = self._pruned(self._tree(solution.built))
         if solution.optimal:
             return Found(tree, "optimal", total(tree, self.cost))
