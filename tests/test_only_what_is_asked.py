@@ -91,3 +91,18 @@ def test_a_sum_that_overflows_is_none_of_the_business_of_windows_that_do_not_sho
         assert sorted(found.collect()) == sorted(expected.collect())
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before)
+
+
+def test_a_sum_of_one_query_that_overflows_in_the_windows_of_another_is_not_computed(spark):
+    """All that several queries show is kept in one table, so what nobody asked for would be computed there."""
+    rows = spark.range(40).selectExpr(
+        "timestamp_seconds(id * 20) AS ts", "CASE WHEN id % 3 = 0 THEN 9223372036854775807 ELSE 0 END AS big"
+    )
+    queries = [
+        fw.Query(time="ts", windows=[fw.tumbling("1 minute")], aggregates=["sum(big)"], name="sums"),
+        fw.Query(time="ts", windows=[fw.tumbling("6 minutes")], aggregates=["max(big)"], name="peaks"),
+    ]
+    # From the events at once, so that no level drops the states that a window does not need.
+    with fw.optimize(queries, search="none").run(rows) as found:
+        for query in queries:
+            assert sorted(found[query.name].collect()) == sorted(naive(query, rows).collect())
