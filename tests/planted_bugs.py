@@ -16,7 +16,7 @@ BUGS = (
     ("an edge of slices forgotten", "algebra/slices.py", "return (starts,) if starts == ends else (starts, ends)", "return (starts,)", "test_slices.py::test_pieces_serve_what_they_tile"),
     ('a key kept where it should be gone', 'physical/compiler.py', '_where(has, f"has_{name}", Column(own))', 'Column(own)', 'test_many.py::test_generated_queries_give_together_what_each_gives_alone'),
     ("rows of other queries' events", "engines/spark_queries.py", 'return f"CAST({member.present} AS INT) > 0" if member.present else "true"', 'return "true"', "test_many.py::test_generated_queries_give_together_what_each_gives_alone"),
-    ("the stream's window without its node", 'engines/spark_stream.py', 'by = [window if name == names.start else name for name in group.by]', 'by = [window if name == names.start else name for name in group.by if name != names.node]', 'test_fuzz.py::test_generated_streams_give_what_batch_gives'),
+    ("the stream's window without its node", 'engines/spark_stream.py', 'by = [window if name == names.start else name for name in group.by]', 'by = [window if name == names.start else name for name in group.by if name != names.node]', 'test_spark_stream.py::test_a_stream_gives_batchs_rows_and_flush_the_rest'),
     # SQL that is read
     ('an alias before a column', 'sql/resolve.py', '            return any(self.tables.same(name, column) for column in self.columns)', '            return False', 'test_sql_equality.py::test_sql_gives_what_spark_gives[ALIASES]'),
     ('an alias inside a FILTER', 'sql/resolve.py', 'if is_call(node) or isinstance(node, exp.Query) or keys.find(node) is not None:', 'if isinstance(node, exp.Query) or keys.find(node) is not None:', 'test_sql_equality.py::test_sql_gives_what_spark_gives[ALIASES]'),

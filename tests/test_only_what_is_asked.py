@@ -8,6 +8,9 @@ from factor_windows.spark.naive import naive
 
 WINDOWS = [fw.tumbling("1m"), fw.tumbling("2m"), fw.hopping("4m", "2m")]
 
+pytestmark = pytest.mark.usefixtures("compiled")
+"""Generated code computes what several expressions have in common before it looks at their conditions."""
+
 
 @pytest.fixture(scope="module")
 def events(spark):
