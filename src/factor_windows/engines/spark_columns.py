@@ -21,7 +21,7 @@ from factor_windows.spark.types import Types, microseconds, timestamp, types_of
 
 
 class SparkColumns:
-    """The rows of one run: the names of the columns, and what Spark says about types.
+    """The columns of one run: their names, and what Spark says about types.
 
     Columns are written as SQL text. A call into Spark costs Python a millisecond or so, and an expression built piece
     by piece takes hundreds of them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from os import PathLike, fspath
+from typing import get_args
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,6 +19,7 @@ from factor_windows.functions.expression import quoted
 from factor_windows.physical import Target
 from factor_windows.physical.steps import Explode, Filter, Group, Project, Step
 from factor_windows.query import WINDOW_COLUMNS
+from factor_windows.request import Mode
 from factor_windows.spark.checkpoint import Note, check_fits, read_note, refusal, write_note
 from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
 from factor_windows.spark.types import microseconds, timestamp, types_of
@@ -32,7 +34,7 @@ from factor_windows.spark.watermark import (
 from factor_windows.tree import Pass
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-MODES = ("append", "update", "complete")
+MODES = get_args(Mode)
 PREFIX = "__fw_"
 """With which the states are named in notes, whatever columns the events have."""
 

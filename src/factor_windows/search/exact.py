@@ -112,10 +112,7 @@ class _Problem:
     def solution(self, best: _Relaxed, bound: float, *, optimal: bool) -> Solution:
         """Return what was found."""
         built = frozenset(node for place in best.built if (node := self.nodes[place]) is not None)
-        least = best.cost if optimal else bound
-        whole = self.naive
-        scaled = least / SCALE * whole if isinstance(whole, float) else Fraction(least / SCALE) * Fraction(whole)
-        return Solution(built, scaled, optimal)
+        return Solution(built, unscaled(best.cost if optimal else bound, self.naive), optimal)
 
     def relax(self, without: frozenset[int], sure: frozenset[int]) -> _Relaxed:
         """Bound the trees without some hidden nodes and with some others, and make one of them."""
@@ -203,6 +200,12 @@ def _ascend(left: list[dict[int, float]], terminals: Sequence[int], root: int) -
             else:
                 cuts[each] = cut(each)
     return bound, set().union(*reach.values())
+
+
+def unscaled(price: float, naive: Cost) -> Cost:
+    """Return a price as the cost model counts it."""
+    part = price / SCALE
+    return part * naive if isinstance(naive, float) else Fraction(part) * Fraction(naive)
 
 
 def worthwhile(parents: Mapping[Node | None, Cost], always: set[Node | None]) -> list[Node | None]:

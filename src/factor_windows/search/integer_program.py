@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
 from factor_windows.algebra.graph import Node
-from factor_windows.cost.model import Cost, share
-from factor_windows.search.exact import SCALE, Options, Solution, worthwhile
+from factor_windows.cost.model import share
+from factor_windows.search.exact import SCALE, Options, Solution, unscaled, worthwhile
 
 
 def solve(options: Options, required: Sequence[Node], *, seconds: float) -> Solution | None:
@@ -51,12 +50,8 @@ def solve(options: Options, required: Sequence[Node], *, seconds: float) -> Solu
         integrality=np.concatenate([np.ones(len(hidden)), np.zeros(len(edges))]),
         options={"time_limit": seconds, "mip_rel_gap": 0},
     )
-    bound = _part(float(found.mip_dual_bound or 0.0) / SCALE, naive)
+    bound = unscaled(float(found.mip_dual_bound or 0.0), naive)
     if found.x is None:
         return Solution(frozenset(), bound, optimal=False) if found.mip_dual_bound else None
     built = frozenset(node for node, number in place.items() if found.x[number] > 0.5)
     return Solution(built, bound, optimal=found.status == 0)
-
-
-def _part(share: float, whole: Cost) -> Cost:
-    return share * whole if isinstance(whole, float) else Fraction(share) * Fraction(whole)
