@@ -1,4 +1,4 @@
-"""A physical plan on a batch DataFrame: its steps as one text of SQL, one inside the other."""
+"""A physical plan on a batch DataFrame: each step is an operator."""
 
 from __future__ import annotations
 
@@ -10,26 +10,13 @@ from factor_windows.errors import OptionError
 from factor_windows.functions.table import State
 from factor_windows.physical import PhysicalPlan, Target
 from factor_windows.physical.choose import PARTITIONS
-from factor_windows.physical.steps import (
-    Chunk,
-    Explode,
-    Filter,
-    Group,
-    Project,
-    Repartition,
-    Step,
-    Unpack,
-    slot_column,
-)
+from factor_windows.physical.steps import Chunk, Group, Repartition, Step, Unpack, slot_column
 from factor_windows.physical.terms import look_up
 from factor_windows.spark.messages import check_events
 from factor_windows.spark.result import apply_post_aggregation
 from factor_windows.spark.typed import has_maps
 from factor_windows.spark.types import packing_of
-from factor_windows.sql.statement import braced
 from factor_windows.tree import Pass
-
-EVENTS = "{prepared}"
 
 
 def run(plan: Pass, events: DataFrame) -> DataFrame:
@@ -56,47 +43,31 @@ def compile_for(plan: Pass, on_spark: SparkColumns) -> PhysicalPlan:
 
 
 def render(compiled: PhysicalPlan, on_spark: SparkColumns, events: DataFrame) -> DataFrame:
-    """Write the steps down, and give the text to Spark."""
-    text = EVENTS
+    """Take the steps, each as an operator."""
+    rows = on_spark.scan(compiled.scan, events)
     for step in compiled.steps[1:-1]:
-        text = _written(step, text, on_spark)
-    return on_spark.show(compiled.show, on_spark.session.sql(text, prepared=on_spark.scan(compiled.scan, events)))
+        rows = _taken(step, rows, on_spark)
+    return on_spark.show(compiled.show, rows)
 
 
-def _written(step: Step, text: str, on_spark: SparkColumns) -> str:
-    """Write a step around the text of those before it."""
-    words, source = on_spark.words, text if text == EVENTS else f"({text})"
+def _taken(step: Step, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:
     match step:
-        case Explode():
-            for name, array in words.explodes(step):
-                text = f"SELECT *, explode({array}) AS {name} FROM {source}"
-                source = f"({text})"
-            return text
-        case Filter(conditions=conditions):
-            return f"SELECT * FROM {source} WHERE {' AND '.join(f'({words.term(each)})' for each in conditions)}"
-        case Project():
-            columns = [f"{words.term(term)} AS {name}" for name, term in step.columns]
-            return f"SELECT {', '.join([*(['*'] if step.keeps_others else []), *columns])} FROM {source}"
         case Group():
-            by = ", ".join(step.by)
-            constants = [f"{words.term(term)} AS {name}" for name, term in step.constants]
-            computed = [f"{braced(sql.text)} AS {name}" for name, sql in step.aggregates]
-            return f"SELECT {', '.join([by, *constants, *computed])} FROM {source} GROUP BY {by}"
+            return on_spark.group(step, rows, step.by)
         case Chunk():
             after = f"pmod({step.start}{f' - {step.offset}L' if step.offset else ''}, {step.length})"
             own, near = f"{step.start} - {after}", f"{after} < {step.reach}"
             chunks = f"CASE WHEN {near} THEN array({own}, {own} - {step.length}) ELSE array({own}) END"
-            return f"SELECT *, explode({chunks}) AS {step.column} FROM {source}"
-        case Repartition():
-            where = ", ".join([*([str(step.partitions)] if step.partitions else []), *step.by])
-            moved = f"SELECT /*+ REPARTITION({where}) */ * FROM {source}"
-            return f"SELECT * FROM ({moved}) SORT BY {', '.join(step.sort)}" if step.sort else moved
+            return rows.selectExpr("*", f"explode({chunks}) AS {step.column}")
+        case Repartition(by=by, partitions=partitions, sort=sort):
+            moved = rows.repartition(partitions, *by) if partitions else rows.repartition(*by)
+            return moved.sortWithinPartitions(*sort) if sort else moved
         case Unpack():
-            return _unpacked(step, source, on_spark)
-    raise TypeError(f"{step!r} is not a step between the first and the last")
+            return _unpacked(step, rows, on_spark)
+    return on_spark.row(step, rows)
 
 
-def _unpacked(step: Unpack, source: str, on_spark: SparkColumns) -> str:
+def _unpacked(step: Unpack, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:
     """Explode the slots, and the instances that are merged from several of them."""
     words, pane = on_spark.words, step.pane_row.pane.range
 
@@ -109,15 +80,14 @@ def _unpacked(step: Unpack, source: str, on_spark: SparkColumns) -> str:
 
     first, *more = step.states
     kept = [*step.keeps, step.start, step.filled, *(f"{array(state)} AS {state.name}" for state in more)]
-    exploded = f"posexplode({array(first)}) AS ({step.slot}, {first.name})"
-    text = f"SELECT {', '.join(kept)}, {exploded} FROM {source}"
+    exploded = rows.selectExpr(*kept, f"posexplode({array(first)}) AS ({step.slot}, {first.name})")
     masks = constant([sum(1 << slot for slot in slots) for _, slots in step.entries], "int")
-    text = f"SELECT * FROM ({text}) WHERE {step.filled} & {masks} <> 0"
+    filled = exploded.where(f"{step.filled} & {masks} <> 0")
     lags = constant([slots.start * pane for _, slots in step.entries], "bigint")
     shown = [*step.keeps, f"{step.start} + {lags} AS {step.start}"]
     shown += [f"{constant([place for place, _ in step.entries], 'int')} AS {step.node}", first.name]
     shown += [f"element_at({state.name}, {step.slot} + 1) AS {state.name}" for state in more]
-    return f"SELECT {', '.join(shown)} FROM ({text})"
+    return filled.selectExpr(*shown)
 
 
 def _merged(fold: str, values: list[str]) -> str:

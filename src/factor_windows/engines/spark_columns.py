@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -10,7 +11,7 @@ from pyspark.sql.types import StringType, StructField
 
 from factor_windows.engines.spark_words import SparkWords
 from factor_windows.functions.guards import in_order
-from factor_windows.physical.steps import Scan, Show
+from factor_windows.physical.steps import Explode, Filter, Group, Project, Scan, Show, Step
 from factor_windows.physical.target import Names
 from factor_windows.physical.terms import Column
 from factor_windows.query import WINDOW_COLUMNS, Query
@@ -50,6 +51,32 @@ class SparkColumns:
         # The condition goes first: the time need not be one where it does not hold.
         known = events.where(in_order(scan.where)) if scan.where else events
         return known.where(f"({scan.time}) IS NOT NULL").withColumns({**keys, scan.column: time})
+
+    def row(self, step: Step, rows: DataFrame) -> DataFrame:
+        """Take a step that looks at each row by itself."""
+        match step:
+            case Explode():
+                for name, array in self.words.explodes(step):
+                    rows = rows.selectExpr("*", f"explode({array}) AS {name}")
+                return rows
+            case Filter(conditions=conditions):
+                return rows.where(" AND ".join(f"({self.words.term(each)})" for each in conditions))
+            case Project():
+                columns = [f"{self.words.term(term)} AS {name}" for name, term in step.columns]
+                return rows.selectExpr(*(["*"] if step.keeps_others else []), *columns)
+        raise TypeError(f"{step!r} is not a step that looks at each row by itself")
+
+    def group(self, group: Group, rows: DataFrame, by: Sequence[str]) -> DataFrame:
+        """Group rows, and return the columns that they are grouped by, the constants and the aggregates."""
+        constants = [f"{self.words.term(term)} AS {name}" for name, term in group.constants]
+        computed = [f"{sql.text} AS {name}" for name, sql in group.aggregates]
+        kept = [] if self._keeps_groups else by
+        return rows.groupBy(*by).agg(*(F.expr(text) for text in (*kept, *constants, *computed)))
+
+    @cached_property
+    def _keeps_groups(self) -> bool:
+        """Say whether Spark adds the columns that rows are grouped by to a result, as a setting has it."""
+        return self.session.conf.get("spark.sql.retainGroupColumns", "true") == "true"
 
     def show(self, show: Show, rows: DataFrame) -> DataFrame:
         """Lower the states, name the windows, and give columns their names and types."""

@@ -17,7 +17,7 @@ from factor_windows.engines.spark_columns import SparkColumns, with_columns
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.functions.expression import quoted
 from factor_windows.physical import Target
-from factor_windows.physical.steps import Explode, Filter, Group, Project, Step
+from factor_windows.physical.steps import Group
 from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.request import Mode
 from factor_windows.spark.checkpoint import Note, check_fits, read_note, refusal, write_note
@@ -167,28 +167,12 @@ class _Stream:
         rows = self.on_spark.scan(self.compiled.scan, self.events)
         *_, last = (step for step in steps if isinstance(step, Group))
         for step in steps:
-            rows = self._group(step, rows) if isinstance(step, Group) else self._row(step, rows)
+            rows = self._group(step, rows) if isinstance(step, Group) else self.on_spark.row(step, rows)
         states = [name for name, _ in last.aggregates]
         rows = tell_closed(rows, self.on_spark.words.term(show.end), states, mode=self.mode)
         shown = self.on_spark.show(show, rows)
         # A window comes out when the watermark passes its end: so its end is never late for what follows.
         return shown.withMetadata("window_end", {WATERMARK: 0}) if self.mode == "append" else shown
-
-    def _row(self, step: Step, rows: DataFrame) -> DataFrame:
-        words = self.on_spark.words
-        match step:
-            case Explode():
-                for name, array in words.explodes(step):
-                    rows = rows.selectExpr("*", f"explode({array}) AS {name}")
-                return rows
-            case Filter(conditions=conditions):
-                return rows.where(" AND ".join(f"({words.term(each)})" for each in conditions))
-            case Project():
-                columns = {name: words.term(term) for name, term in step.columns}
-                if step.keeps_others:
-                    return rows.withColumns({name: F.expr(sql) for name, sql in columns.items()})
-                return rows.selectExpr(*(f"{sql} AS {name}" for name, sql in columns.items()))
-        raise TypeError(f"{step!r} is not a step of a stream")
 
     def _group(self, group: Group, rows: DataFrame) -> DataFrame:
         """Group by a window that Spark knows to be event time."""
@@ -200,9 +184,7 @@ class _Stream:
         )
         rows = rows.select("*", instance.alias(window, metadata=EVENT_TIME))
         by = [window if name == names.start else name for name in group.by]
-        aggregates = [F.expr(sql.text).alias(name) for name, sql in group.aggregates]
         others = [name for name in group.by if name != names.start]
-        constants = [f"{words.term(term)} AS {name}" for name, term in group.constants]
         start = f"{microseconds(f'{window}.start', time)} AS {names.start}"
-        computed = (name for name, _ in group.aggregates)
-        return rows.groupBy(*by).agg(*aggregates).selectExpr(*others, *constants, start, *computed)
+        computed = (name for name, _ in (*group.constants, *group.aggregates))
+        return self.on_spark.group(group, rows, by).selectExpr(*others, start, *computed)
