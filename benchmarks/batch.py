@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from random import Random
 from time import perf_counter
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -180,11 +181,17 @@ def way(plan: Plan) -> str:
 
 
 def _shuffled(spark: SparkSession) -> int:
-    """Ask Spark's own status page how many bytes all shuffles wrote so far; 0 if there is no such page."""
+    """Count the bytes that all shuffles wrote so far."""
+    return sum(int(executor["totalShuffleWrite"]) for executor in status(spark, "executors"))
+
+
+def status(spark: SparkSession, what: str) -> list[dict[str, Any]]:
+    """Ask Spark's own status page for its `executors` or `jobs`; nothing if there is no such page."""
     address = spark.sparkContext.uiWebUrl
     if address is None:
-        return 0
+        return []
     port = urlsplit(address).port
-    url = f"http://127.0.0.1:{port}/api/v1/applications/{spark.sparkContext.applicationId}/executors"
+    url = f"http://127.0.0.1:{port}/api/v1/applications/{spark.sparkContext.applicationId}/{what}"
     with urlopen(url) as answer:
-        return sum(int(executor["totalShuffleWrite"]) for executor in json.load(answer))
+        found: list[dict[str, Any]] = json.load(answer)
+    return found

@@ -19,6 +19,11 @@ GROWTH = (1, 2, 5, 10, 20, 40, 100)
 PEERS = ("naive", "best", "duckdb", "duckdb rewritten", "polars")
 ALONE = "one window"
 """The contender that computes only the first window of a case, as people write it: a floor for all others."""
+TOLD = "best, statistics given"
+"""The default plan of a stream whose statistics are known beforehand."""
+FIRST = (ALONE, "naive", "best", TOLD)
+PHASES = ("import", "read", "plan", "build", "compile", "execute")
+"""What a first run consists of once the Spark session stands; contenders without a plan skip some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +174,23 @@ def _peers(events: int) -> Iterator[Case]:
         kinds[f"{letter}-10-{kind}"] = window_sets(letter, 10, kind == "tumbling", 1)[0]
     for setup, windows in kinds.items():
         yield Case("peers", "devices", events, setup, windows, contenders=(*PEERS, ALONE))
+
+
+def first_cases(*, quick: bool = False, events: int | None = None) -> Iterator[Case]:
+    """List what is run in new processes; `events` stands for all numbers of events but that of the smart plugs."""
+    primes = tuple(tumbling(f"{seconds} seconds") for seconds in (15, 17, 19))
+    kinds = {"ten tumbling": TEN_TUMBLING, "ten hopping": TEN_HOPPING, "15, 17 and 19 seconds": primes}
+    who = tuple(name for name in FIRST if not quick or name != TOLD)
+    if quick:
+        kinds.pop("ten hopping")
+    two = (tumbling("1 minute"), tumbling("5 minutes"))
+    three = (tumbling("1 minute"), tumbling("15 minutes"), tumbling("1 hour"))
+    yield Case("first", "devices", events or 200_000, "1 and 5 minutes", two, contenders=who)
+    sizes = (events,) if events else (1_000_000,) if quick else (1_000_000, 10_000_000)
+    for size, (setup, windows) in product(sizes, kinds.items()):
+        yield Case("first", "devices", size, setup, windows, contenders=who)
+    if not quick:
+        yield Case("first", "plugs", PLUGS, "1 minute to 1 hour", three, contenders=who)
 
 
 def _choices(events: int) -> Iterator[Case]:

@@ -13,9 +13,9 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot
 
-from benchmarks.experiments import amount
+from benchmarks.experiments import ALONE, amount
 from benchmarks.results import Result
-from benchmarks.tables import CHARTS, chart_of, chosen, pearson, speedups
+from benchmarks.tables import CHARTS, FIRST_LABELS, chart_of, chosen, pearson, speedups
 
 COLOURS = {
     "naive": "#8a8f98",
@@ -36,6 +36,8 @@ TITLES = {
     "S-tumbling": "SequentialGen, tumbling",
     "S-hopping": "SequentialGen, hopping",
 }
+FEW = 1_000_000
+"""First runs on at most so many events have a scale of their own."""
 STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.grid": True,
@@ -55,6 +57,8 @@ def draw(results: Sequence[Result], folder: Path) -> dict[str, str]:
     captions: dict[str, str] = {}
     tables = [each for each in results if each.experiment == "tables"]
     figures: list[tuple[str, str, Callable[[Sequence[Result]], Any], Sequence[Result]]] = [
+        ("first", "What a user sees at the first run; few events and many have scales of their own", _first,
+         chosen(results, experiment="first")),
         ("correlation", "What hidden windows gain: predicted and observed", _correlation,
          [each for each in tables if each.events >= 5_000_000] or tables),
         ("planning", "Planning time: mean and standard deviation of ten window sets", _planning,
@@ -77,6 +81,35 @@ def draw(results: Sequence[Result], folder: Path) -> dict[str, str]:
                 pyplot.close(figure)
                 captions[name] = caption
     return captions
+
+
+def _first(results: Sequence[Result]) -> Any:
+    ordered = sorted(results, key=lambda each: each.events)
+    few, many = ([each for each in ordered if (each.events <= FEW) == is_small] for is_small in (True, False))
+    groups = [group for group in (few, many) if group]
+    figure, axes = pyplot.subplots(
+        1, len(groups), figsize=(11, 4), width_ratios=[*map(len, groups)], squeeze=False, layout="constrained"
+    )
+    for panel, group in zip(axes.flat, groups, strict=True):
+        for place, name in enumerate((ALONE, "naive", "best")):
+            there = [(at, each) for at, each in enumerate(group) if name in each.seconds]
+            bars = panel.bar(
+                [at + (place - 1) * 0.27 for at, _ in there],
+                [each.typical(name) for _, each in there],
+                0.27,
+                color=COLOURS[name],
+                label=FIRST_LABELS[name],
+            )
+            panel.bar_label(bars, fmt="%.1f", fontsize=7, padding=1)
+        panel.grid(visible=False, axis="x")
+        panel.set_xticks(range(len(group)), [_case_label(each) for each in group], fontsize=8)
+        panel.set_ylabel("seconds")
+    figure.legend(*axes.flat[0].get_legend_handles_labels(), ncols=3, loc="outside upper center")
+    return figure
+
+
+def _case_label(result: Result) -> str:
+    return f"{result.setup}\n{amount(result.events)} {'events' if result.stream == 'devices' else 'readings of plugs'}"
 
 
 def _correlation(results: Sequence[Result]) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks import paper, tables
-from benchmarks.experiments import amount
+from benchmarks.experiments import ALONE, amount
 from benchmarks.results import Result, Store
 from benchmarks.tables import chosen
 from factor_windows.errors import OptionError
@@ -47,10 +47,42 @@ def write(store: Store, output: Path) -> list[Path]:
 
 def document(results: Sequence[Result], runs: Sequence[dict[str, object]], captions: dict[str, str], notes: str) -> str:
     """Write the whole report as Markdown; sections without results are left out."""
-    parts = ["# Benchmarks", *_preface(results, runs), *_boosts(results, captions), *_short(results, notes)]
+    parts = ["# Benchmarks", *_first_runs(results, captions), *_preface(results, runs)]
+    parts += [*_boosts(results, captions), *_short(results, notes)]
     parts += [*_cost_model(results, captions), *_planning(results, captions)]
     parts += [*_other_queries(results, captions), *_other_engines(results, captions), *_loads(results, captions)]
     return "\n\n".join(parts) + "\n"
+
+
+def _first_runs(results: Sequence[Result], captions: dict[str, str]) -> Iterator[str]:
+    """What a user sees who starts a program; all that follows is of a warm JVM."""
+    own = sorted(chosen(results, experiment="first"), key=lambda each: each.events)
+    if not own:
+        return
+    yield "What a user sees at the first run: a new Python process, a new JVM, the query runs once."
+    yield from _figure("first", captions)
+    yield tables.first_table(own)
+    fewest, most = (few(len(times) for each in own for times in each.seconds.values()) for few in (min, max))
+    runs = (f"{fewest}" if fewest == most else f"{fewest} to {most}") + (" runs" if most > 1 else " run")
+    yield (
+        f"Medians of {runs} of each contender in shuffled order (`python -m benchmarks --only first`). "
+        "The time counts from when the Spark session stands until all rows are computed. "
+        f"`{ALONE}` is the first window of each case by itself, as people write it; `naive` is one "
+        "`groupBy(window(...))` for each window and a union; `ours` is `fw.optimize(query).run(events)`, and its time "
+        "includes `import factor_windows`. Where statistics are given, the plan is made for the known rate and number "
+        f"of keys. The events are in Parquet: {STREAMS['devices']}; `plugs` are {STREAMS['plugs']}. "
+        "The rows of the first round are compared with those of `naive`, after the time is taken."
+    )
+    yield "### Where the time of a first run goes"
+    yield (
+        "Seconds, medians of each phase. `import`: `import factor_windows`, after PySpark. `read`: "
+        "`spark.read.parquet`. `plan`: the query and `optimize`. `build`: the DataFrame, which Spark analyzes. "
+        "`compile`: Spark optimizes and plans the query and generates the first stage's code, until its first job "
+        "starts, by its status page. `execute`: the rest, with the code of later stages; rows go to the `noop` sink. "
+        "The start of Spark is not in the total."
+    )
+    yield tables.phase_table(own)
+    yield "## How it was measured"
 
 
 def _preface(results: Sequence[Result], runs: Sequence[dict[str, object]]) -> Iterator[str]:
@@ -60,15 +92,17 @@ def _preface(results: Sequence[Result], runs: Sequence[dict[str, object]]) -> It
     )
     yield from dict.fromkeys(map(_machine, runs))
     wrong = [f"{each.name}: {', '.join(each.wrong)}" for each in results if each.wrong]
-    checked = "every one gave exactly the rows of the naive query" if not wrong else f"WRONG ROWS: {'; '.join(wrong)}"
-    yield (
-        f"{len(results)} cases. Contenders run in shuffled order after a warm-up on a part of the events, and each "
-        f"run computes all rows and hashes them; {checked}. Two runs of the same contender are "
-        f"{tables.noise(results):.0%} apart in the median, so differences of that size mean little.\n\n"
-        "`naive` is one `groupBy(window(...))` for each window and a union; `coverage` is the paper's Algorithm 1 "
-        "(without factor windows), `factor` its Algorithm 3 (with them); `slicing` cuts time at the edges of all "
-        "windows, as Scotty does; `best` is the default here."
-    )
+    said = f"WRONG ROWS: {'; '.join(wrong)}" if wrong else "every contender gave exactly the rows of the naive query"
+    yield f"{len(results)} cases; {said}."
+    if warm := [each for each in results if each.experiment != "first"]:
+        yield (
+            "All but first runs are warm: contenders run in shuffled order after a warm-up on a part of the events, "
+            "and each run computes all rows and hashes them. Two runs of the same contender are "
+            f"{tables.noise(warm):.0%} apart in the median, so differences of that size mean little.\n\n"
+            "`naive` is one `groupBy(window(...))` for each window and a union; `coverage` is the paper's Algorithm 1 "
+            "(without factor windows), `factor` its Algorithm 3 (with them); `slicing` cuts time at the edges of all "
+            "windows, as Scotty does; `best` is the default here."
+        )
 
 
 def _machine(run: dict[str, object]) -> str:

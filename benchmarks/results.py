@@ -39,6 +39,8 @@ class Result:
     gains: Mapping[str, float] = field(default_factory=dict)
     """Predicted gains over naive by the paper's costs, where nothing is run."""
     planning: Mapping[str, float] = field(default_factory=dict)
+    phases: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Of a first run: the median seconds of each phase, for each contender."""
     shuffled: Mapping[str, int] = field(default_factory=dict)
     """Bytes that one run shuffles."""
     state: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -28,8 +28,12 @@ if TYPE_CHECKING:
 
 ON_REQUEST = ("choices", "gaps", "soak", "dashboards")
 """Experiments that are run only when they are asked for by name."""
+QUICK_FIRST_RUNS = 2
+"""How often a contender has a first run with `--quick`: eighteen processes in all take about three minutes."""
 START_UP = 3.0
 """Seconds that a case takes on Spark whatever its size, roughly."""
+FIRST_START_UP = 8.0
+"""Seconds that a first run takes whatever its size, roughly."""
 PER_MILLION = 0.6
 """Seconds that a million events take for each window and all contenders, roughly; only the time left goes by it."""
 
@@ -39,7 +43,7 @@ class Options:
     """What is measured, and how often."""
 
     quick: Annotated[
-        bool, typer.Option("--quick", help="A few minutes instead of an hour: fewer cases and events.")
+        bool, typer.Option("--quick", help="A few minutes instead of an hour and a half: fewer cases, events and runs.")
     ] = False
     only: Annotated[
         list[str] | None,
@@ -47,7 +51,10 @@ class Options:
     ] = None
     sets: Annotated[int | None, typer.Option(min=1, max=10, help="How many window sets of each kind.")] = None
     events: Annotated[int | None, typer.Option(min=1, help="How many events each stream has.")] = None
-    repeats: Annotated[int, typer.Option(min=1, help="How often each contender runs; slow ones less often.")] = 3
+    repeats: Annotated[
+        int | None,
+        typer.Option(min=1, help="How often each contender runs: 3 times, slow ones less often; first runs 5 times."),
+    ] = None
     seed: Annotated[int, typer.Option(help="What the order of contenders is drawn with.")] = 7
     data: Annotated[Path | None, typer.Option(envvar="FACTOR_WINDOWS_DATA", help="The folder with the real data.")] = (
         None
@@ -55,6 +62,15 @@ class Options:
     flink: Annotated[
         Path | None, typer.Option(help="The Python of an environment that has apache-flink, to run Flink too.")
     ] = None
+
+    @property
+    def warm_repeats(self) -> int:
+        """Return how often a contender runs in a warm JVM."""
+        return self.repeats or 3
+
+    def first_repeats(self, events: int) -> int:
+        """Return how often a contender has a first run; less often where that takes long."""
+        return self.repeats or (QUICK_FIRST_RUNS if self.quick else 3 if events >= 10_000_000 else 5)
 
     def wants(self, name: str) -> bool:
         """Say whether a case is to be measured."""
@@ -107,6 +123,9 @@ class Evaluation:
             yield Job(planned.name, partial(planning.measure, planned), 3.0)
         for gap in planning.gaps():
             yield Job(gap.name, partial(planning.predict, gap), 3.0)
+        for first in experiments.first_cases(quick=options.quick, events=options.events):
+            runs = options.first_repeats(first.events) * len(first.contenders)
+            yield Job(first.name, partial(self._first, first), runs * (FIRST_START_UP + first.events / 1e6))
         for batch in experiments.cases(quick=options.quick, sets=options.sets, events=options.events):
             weight = START_UP + PER_MILLION * len(batch.windows) * batch.events / 1e6
             yield Job(batch.name, partial(self._batch, batch), weight)
@@ -120,6 +139,11 @@ class Evaluation:
             for case in experiments.flink_cases(options.events or 1_000_000):
                 yield Job(case.name, partial(self._flink, case, options.flink), 60.0)
 
+    def _first(self, case: experiments.Case) -> Result:
+        from benchmarks.first import measure
+
+        return measure(case, self.folders, repeats=self.options.first_repeats(case.events), random=self.random)
+
     def _flink(self, case: experiments.Case, python: Path) -> Result:
         from benchmarks.flink import measure
 
@@ -132,7 +156,7 @@ class Evaluation:
             # The first case of a new JVM would pay for the start of everything.
             measure(self.spark, case, self.folders, repeats=1, random=Random(self.options.seed))
             self.warm = True
-        return measure(self.spark, case, self.folders, repeats=self.options.repeats, random=self.random)
+        return measure(self.spark, case, self.folders, repeats=self.options.warm_repeats, random=self.random)
 
     def _soak(self, case: SoakCase) -> Result:
         from benchmarks.soak import measure
@@ -142,7 +166,7 @@ class Evaluation:
     def _dashboards(self, case: DashboardsCase) -> Result:
         from benchmarks.dashboards import measure
 
-        return measure(self.spark, case, repeats=self.options.repeats, random=self.random)
+        return measure(self.spark, case, repeats=self.options.warm_repeats, random=self.random)
 
     def _stream(self, case: StreamingCase) -> Result:
         from benchmarks.streaming import measure

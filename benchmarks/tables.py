@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import correlation, geometric_mean, mean, median, stdev
 
+from benchmarks.experiments import ALONE, PHASES, TOLD, amount
 from benchmarks.paper import Boosts
 from benchmarks.results import Result
 
 PLANS = ("coverage", "factor", "slicing", "best")
 CHARTS = ("R-tumbling", "R-hopping", "S-tumbling", "S-hopping")
 """The paper's four panels: a generator and a kind of windows each."""
+
+FIRST_LABELS = {ALONE: ALONE, "naive": "naive", "best": "ours", TOLD: "ours, statistics given"}
+"""What the contenders of a first run are called in its tables and its figure."""
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -163,6 +167,45 @@ def time_table(results: Sequence[Result], first: str, label: Callable[[Result], 
         for each in results
     ]
     return markdown([first, *(f"{name}, s" for name in names), "naive / best"], rows)
+
+
+def first_table(results: Sequence[Result]) -> str:
+    """List what first runs take, in seconds, and how many times as long as the others ours takes."""
+    names = [name for name in FIRST_LABELS if any(name in each.seconds for each in results)]
+    rows = [
+        [
+            each.setup,
+            _source(each),
+            *(f"{each.typical(name):.1f}" if name in each.seconds else "" for name in names),
+            *(
+                f"{each.boost(name, 'best'):.2f}" if {name, "best"} <= each.seconds.keys() else ""
+                for name in (ALONE, "naive")
+            ),
+        ]
+        for each in results
+    ]
+    header = ["windows", "events", *(f"{FIRST_LABELS[name]}, s" for name in names)]
+    return markdown([*header, f"ours / {ALONE}", "ours / naive"], rows)
+
+
+def phase_table(results: Sequence[Result]) -> str:
+    """List where the time of first runs goes, in seconds."""
+    rows = [
+        [
+            f"{each.setup}, {_source(each)}: {label}",
+            *(f"{each.phases[name][phase]:.2f}" if phase in each.phases[name] else "" for phase in PHASES),
+            f"{each.typical(name):.2f}",
+            f"{each.phases[name]['start']:.2f}",
+        ]
+        for each in results
+        for name, label in FIRST_LABELS.items()
+        if name in each.phases
+    ]
+    return markdown(["windows, events, contender", *PHASES, "total", "start of Spark"], rows)
+
+
+def _source(result: Result) -> str:
+    return f"{amount(result.events)} {'' if result.stream == 'devices' else result.stream}".rstrip()
 
 
 def flink_table(results: Sequence[Result]) -> str:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from benchmarks import paper, planning, tables
 from benchmarks.commands import app
-from benchmarks.experiments import SIZES, STREAMS, cases, window_sets
+from benchmarks.experiments import ALONE, PLUGS, SIZES, STREAMS, TOLD, cases, first_cases, window_sets
 from benchmarks.report import document, page
 from benchmarks.results import Result, Store
 from benchmarks.run import Evaluation, Job, Options, _measured
@@ -241,6 +241,40 @@ def test_only_chooses_by_name_and_some_run_only_when_asked_for():
     assert all("S-20-tumbling" in name or "streaming" in name for name in some)
 
 
+def test_first_runs_are_chosen_by_their_name_and_come_before_the_warm_ones():
+    names = [job.name for job in Evaluation(Options(only=("first",)), None).jobs()]
+    assert names == [case.name for case in first_cases()]
+    assert len(set(names)) == 8
+    for options in (Options(), Options(quick=True)):
+        every = [job.name.partition(",")[0] for job in Evaluation(options, None).jobs()]
+        warm = {case.experiment for case in cases(quick=options.quick)} - {"choices"}
+        assert warm < set(every)
+        assert max(at for at, name in enumerate(every) if name == "first") < min(map(every.index, warm))
+
+
+def test_first_runs_with_other_numbers_of_events():
+    listed = list(first_cases(events=20_000))
+    assert len({case.name for case in listed}) == len(listed) == 5
+    assert {(case.stream, case.events) for case in listed} == {("devices", 20_000), ("plugs", PLUGS)}
+
+
+def test_quick_first_runs_are_few():
+    listed = list(first_cases(quick=True))
+    runs = sum(len(case.contenders) * Options(quick=True).first_repeats(case.events) for case in listed)
+    assert [(case.events, case.setup) for case in listed] == [
+        (200_000, "1 and 5 minutes"),
+        (1_000_000, "ten tumbling"),
+        (1_000_000, "15, 17 and 19 seconds"),
+    ]
+    assert runs == 18
+
+
+def test_repeats_are_as_asked_for_or_fewer_where_runs_are_long():
+    assert [Options().first_repeats(events) for events in (200_000, 10_000_000)] == [5, 3]
+    assert Options().warm_repeats == 3
+    assert (Options(repeats=5).warm_repeats, Options(repeats=5).first_repeats(10_000_000)) == (5, 5)
+
+
 def test_nothing_of_that_name(tmp_path):
     outcome = CliRunner().invoke(app, ["--only", "nonsense", "--results", str(tmp_path / "r.jsonl")])
     assert "no case has 'nonsense' in its name" in str(outcome.exception)
@@ -275,6 +309,81 @@ def test_the_report_has_a_section_for_what_was_measured_and_no_other(tmp_path):
     html = page(text, tmp_path)
     assert "<table>" in html
     assert "<b>&" not in html
+
+
+def first(setup="ten tumbling", *, events=1_000_000, stream="devices", wrong=(), **seconds):
+    seconds = {"one window": [1.0, 2.0, 6.0], "naive": [10.0], "best": [4.0], TOLD: [3.0]} | seconds
+    ours = {"start": 3.25, "import": 0.5, "read": 0.75, "plan": 0.125, "build": 0.25, "compile": 0.625, "execute": 1.5}
+    naive = {phase: took for phase, took in ours.items() if phase not in ("import", "plan")}
+    phases = {name: ours if name.startswith("best") else naive for name in seconds if name not in wrong}
+    right = {name: times for name, times in seconds.items() if name not in wrong}
+    name = f"first, {stream}, {events}, {setup}"
+    return Result(name, "first", stream, events, setup, 0, "min", 10, right, phases=phases, wrong=wrong)
+
+
+def test_the_report_opens_with_the_first_runs():
+    made = [result(naive=[10.0], best=[2.0]), first(), first("1 minute to 1 hour", events=PLUGS, stream="plugs")]
+    parts = document(made, [], {"first": "The first run"}, "").split("\n\n")
+    assert parts[0] == "# Benchmarks"
+    assert parts[2] == "![The first run](benchmarks/first.svg)"
+    header, _, row, plugs = parts[3].splitlines()
+    assert header == (
+        "| windows | events | one window, s | naive, s | ours, s | ours, statistics given, s "
+        "| ours / one window | ours / naive |"
+    )
+    assert row == "| ten tumbling | 1M | 2.0 | 10.0 | 4.0 | 3.0 | 2.00 | 0.40 |"
+    assert plugs.startswith("| 1 minute to 1 hour | 3.03M plugs | 2.0 |")
+    assert parts[4].startswith("Medians of 1 to 3 runs of each contender")
+    where = parts.index("### Where the time of a first run goes")
+    assert parts[where + 2].splitlines()[:5] == [
+        "| windows, events, contender | import | read | plan | build | compile | execute | total | start of Spark |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| ten tumbling, 1M: one window |  | 0.75 |  | 0.25 | 0.62 | 1.50 | 2.00 | 3.25 |",
+        "| ten tumbling, 1M: naive |  | 0.75 |  | 0.25 | 0.62 | 1.50 | 10.00 | 3.25 |",
+        "| ten tumbling, 1M: ours | 0.50 | 0.75 | 0.12 | 0.25 | 0.62 | 1.50 | 4.00 | 3.25 |",
+    ]
+    assert parts.index("## How it was measured") < parts.index(
+        "## The paper's tables: throughput over the naive query's"
+    )
+
+
+def test_the_noise_of_warm_runs_is_not_that_of_first_runs():
+    made = [result(naive=[10.0, 11.0], best=[2.0, 2.2]), *(first(str(n), naive=[1.0, 3.0]) for n in range(5))]
+    assert "are 10% apart in the median" in document(made, [], {}, "")
+    assert "apart in the median" not in document([first()], [], {}, "")
+
+
+def test_a_first_run_with_wrong_rows_has_no_time_in_the_report():
+    text = document([first(wrong=("best",))], [], {}, "")
+    assert "WRONG ROWS: first, devices, 1000000, ten tumbling: best" in text
+    assert "| ten tumbling | 1M | 2.0 | 10.0 | 3.0 |  |  |" in text
+    assert ": ours |" not in text
+
+
+@pytest.mark.parametrize(
+    ("sizes", "panels"), [((200_000, 1_000_000), 1), ((1_000_000, PLUGS, 10_000_000), 2), ((10_000_000,), 1), ((), 0)]
+)
+def test_the_figure_of_first_runs_has_a_scale_for_few_events_and_one_for_many(tmp_path, sizes, panels):
+    plots = pytest.importorskip("benchmarks.plots")
+    made = [first(events=events, naive=[12.3]) for events in sizes]
+    captions = plots.draw([*made, result("ten", experiment="peers", naive=[1.0], best=[1.0])], tmp_path)
+    assert ("first" in captions) == bool(panels)
+    if panels:
+        svg = (tmp_path / "first.svg").read_text()
+        assert svg.count(">seconds<") == panels
+        assert svg.count(">12.3<") == len(sizes)
+        assert all(svg.count(f">{label}<") == 1 for label in (ALONE, "naive", "ours"))
+
+
+def test_results_from_before_first_runs_are_read(tmp_path):
+    store = Store(tmp_path / "results.jsonl")
+    store.append(result(naive=[1.0], best=[0.5]))
+    line = json.loads(store.path.read_text())
+    del line["phases"]
+    store.path.write_text(json.dumps(line) + "\n")
+    assert [each.phases for each in store.results()] == [{}]
+    store.append(first())
+    assert store.results()[1] == first()
 
 
 def test_a_report_of_nothing_is_refused(tmp_path):

@@ -6,9 +6,9 @@ from random import Random
 import pytest
 from pyspark.sql import functions as F
 
-from benchmarks import batch, flink
+from benchmarks import batch, first, flink
 from benchmarks.batch import Folders, fingerprint, measure, same
-from benchmarks.experiments import ALONE, PEERS, WITH_SLICING, Case
+from benchmarks.experiments import ALONE, FIRST, PEERS, PHASES, TOLD, WITH_SLICING, Case
 from benchmarks.workloads import stream
 from factor_windows import OptionError, hopping, tumbling
 from factor_windows.plan import Plan
@@ -99,3 +99,61 @@ def test_flinks_rows_are_compared_with_sparks(spark, tmp_path):
     interpreter.chmod(0o755)
     result = flink.measure(spark, case, interpreter)
     assert (result.wrong, result.seconds) == (("flink rewritten",), {"flink": [2.0]})
+
+
+def test_first_runs_give_the_same_rows_in_processes_of_their_own(folders):
+    """Two contenders, as each needs a new JVM; every measurement compares the others too."""
+    case = Case("first", "devices", 3_000, "some", WINDOWS, contenders=("naive", TOLD))
+    measured = first.measure(case, folders, repeats=1, random=Random(7))
+    assert measured.wrong == ()
+    assert measured.rows > 0
+    assert measured.seconds.keys() == measured.phases.keys() == {"naive", TOLD}
+    for name, phases in measured.phases.items():
+        own = set(PHASES) if name.startswith("best") else set(PHASES) - {"import", "plan"}
+        assert phases.keys() == own | {"start"}
+        assert all(took > 0 for took in phases.values())
+        assert measured.seconds[name] == [pytest.approx(sum(phases[phase] for phase in own), abs=0.001)]
+
+
+def answers(monkeypatch, rows):
+    """Let processes answer so many rows; return the jobs that they were given."""
+    jobs = []
+
+    def run(job):
+        jobs.append(job)
+        took = {"start": 100.0, "read": float(len(jobs)), "execute": 0.5}
+        found = {"rows": rows[job["contender"]], "hash": 1} if job["check"] else None
+        return {"phases": took, "found": found}
+
+    monkeypatch.setattr(first, "_run", run)
+    return jobs
+
+
+def test_a_first_run_is_checked_once_and_has_no_time_if_its_rows_are_wrong(folders, monkeypatch):
+    jobs = answers(monkeypatch, {"naive": 5, "best": 5, TOLD: 4})
+    case = Case("first", "devices", 100, "some", WINDOWS, contenders=FIRST)
+    measured = first.measure(case, folders, repeats=3, random=Random(7))
+    assert sorted(job["contender"] for job in jobs) == sorted(3 * FIRST)
+    assert [job["contender"] for job in jobs[:4]] != [job["contender"] for job in jobs[4:8]]
+    assert sorted(job["contender"] for job in jobs if job["check"]) == ["best", TOLD, "naive"]
+    assert measured.wrong == (TOLD,)
+    assert measured.seconds.keys() == measured.phases.keys() == {ALONE, "naive", "best"}
+    at = [place for place, job in enumerate(jobs, start=1) if job["contender"] == "best"]
+    assert measured.seconds["best"] == [place + 0.5 for place in at]
+    assert measured.phases["best"] == {"start": 100.0, "read": at[1], "execute": 0.5}
+
+
+def test_only_one_contender_is_given_statistics_and_only_one_a_single_window(folders, monkeypatch):
+    jobs = answers(monkeypatch, dict.fromkeys(FIRST, 5))
+    case = Case("first", "devices", 100, "some", WINDOWS, contenders=FIRST)
+    first.measure(case, folders, repeats=1, random=Random(7))
+    told = {job["contender"]: (len(job["windows"]), job["statistics"]) for job in jobs}
+    assert told == {ALONE: (1, None), "naive": (3, None), "best": (3, None), TOLD: (3, [100, 20, 1.0])}
+
+
+def test_a_first_run_that_fails_says_why(tmp_path):
+    case = Case("first", "devices", 100, "some", WINDOWS, contenders=FIRST)
+    job = first._job(case, tmp_path, "naive")
+    del job["settings"]
+    with pytest.raises(RuntimeError, match=r"(?s)a first run of 'naive' failed:.*KeyError: 'settings'"):
+        first._run(job)

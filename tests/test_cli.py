@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from factor_windows import __version__
-from factor_windows.spark.session import session
+from factor_windows.spark.session import session, settings
 
 PAPER = (
     "explain",
@@ -111,6 +111,15 @@ def test_a_process_of_its_own_prints_and_fails_as_the_others():
 def test_the_session_of_the_command_line_uses_all_cores(spark, one_partition):
     assert session() is spark
     assert spark.conf.get("spark.sql.shuffle.partitions") == str(4 * os.cpu_count())
+
+
+def test_a_cluster_keeps_its_own_memory_and_partitions(monkeypatch):
+    monkeypatch.setenv("FACTOR_WINDOWS_MEMORY", "3g")
+    own = {"spark.driver.memory": "3g", "spark.driver.bindAddress": "127.0.0.1"}
+    assert own.items() <= settings().items()
+    named = settings(master="spark://somewhere:7077")
+    assert named["spark.master"] == "spark://somewhere:7077"
+    assert not named.keys() & {*own, "spark.sql.shuffle.partitions"}
 
 
 def test_the_demo_runs_and_checks_its_own_results(inside, tmp_path, monkeypatch):
