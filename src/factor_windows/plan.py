@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from factor_windows.cost.timing import Timing
 
 STATUSES = ("time_limit", "heuristic", "optimal")
 """How good a search's answer can be, the weakest first."""
@@ -191,8 +192,8 @@ class Plan:
             return changes(since, self)
         return explain(self, physical=physical or events is not None, streaming=streaming, events=events)
 
-    def to_html(self, *, measured: Mapping[str, float] | None = None) -> str:
-        """Write a page that explains the plan, one file with everything in it; `measured` are the seconds of a run."""
+    def to_html(self, *, measured: Timing | None = None) -> str:
+        """Write a page that explains the plan, one file with everything in it; `measured` are the times of runs."""
         from factor_windows.explain.page import page
 
         return page(self, measured=measured)
