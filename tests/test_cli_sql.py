@@ -1,9 +1,13 @@
 """`factor-windows rewrite` and `run`: SQL files in, SQL or results out."""
 
 import json
+import re
 
 import duckdb
 import pytest
+
+from factor_windows.cost.timing import Timing
+from factor_windows.engines import spark_script
 
 QUERY = """
 SELECT DeviceID, System.Window().Id AS w, System.Timestamp() AS ended, MIN(T) AS min_t, AVG(T) AS mean_t
@@ -56,6 +60,77 @@ def test_run_writes_what_is_verified(query, readings, tmp_path, inside):
     with duckdb.connect() as db:
         rows = db.execute(f"SELECT DISTINCT w FROM read_csv('{tmp_path}/out.csv/*.csv') ORDER BY w").fetchall()
     assert rows == [("1 hour / 10 minutes",), ("20 min",), ("hourly",)]
+
+
+@pytest.fixture
+def take(monkeypatch):
+    """Let the plan and the naive query take so many seconds, after they were run twice."""
+
+    def taking(plan, naive):
+        def timing(run_plan, run_naive):
+            for run in (run_plan, run_naive, run_naive, run_plan):
+                run()
+            return Timing((plan,), (naive,))
+
+        monkeypatch.setattr(spark_script, "time_in_turns", timing)
+
+    return taking
+
+
+@pytest.mark.parametrize(
+    ("plan", "naive", "said", "gain"),
+    [
+        (2.0, 5.0, "2.0 s, window by window 5.0 s, both warm: 2.5 times faster", 2.5),
+        (5.0, 2.0, "5.0 s, window by window 2.0 s, both warm: 2.5 times slower", 0.4),
+        (0.2, 0.1, "the data is too small to compare times", None),
+        (5.0, 5.1, "too close to tell which is faster", None),
+    ],
+)
+def test_verify_tells_what_times_can_tell(query, readings, tmp_path, inside, take, plan, naive, said, gain):
+    take(plan, naive)
+    page = tmp_path / "plan.html"
+    options = ("--output", tmp_path / "out.csv", "--verify", "--json", "--html", page)
+    code, out, err = inside("run", query, "--input", readings, *options)
+    assert code == 0, err
+    [verified] = [line for line in err.splitlines() if line.startswith("verified: all")]
+    assert verified.endswith(said)
+    assert bool(re.search(r"\d times (faster|slower)", err)) == (gain is not None)
+    described = json.loads(out)
+    assert described["measured"] == (None if gain is None else {"plan": plan, "naive": naive, "gain": gain})
+    assert ("not_measured" in described) == (gain is None)
+    assert f"{said[1:]}.</p>" in page.read_text()
+    assert ("Predicted and measured" in page.read_text()) == (gain is not None)
+
+
+def test_verify_writes_once_and_times_nothing_that_spark_kept(readings, tmp_path, inside, take, spark, monkeypatch):
+    script = tmp_path / "script.sql"
+    script.write_text(SCRIPT)
+    take(2.0, 5.0)
+    written, kept = [], []
+    cached = spark._jsparkSession.sharedState().cacheManager().numCachedEntries
+    before = cached()
+    write, computed = spark_script.write, spark_script.run
+
+    def run(*arguments, **options):
+        kept.append(cached() - before)
+        return computed(*arguments, **options)
+
+    monkeypatch.setattr(spark_script, "write", lambda result, place: (written.append(place), write(result, place)))
+    monkeypatch.setattr(spark_script, "run", run)
+    code, _, err = inside("run", script, "--input", readings, "--output", tmp_path / "out", "--verify")
+    assert code == 0, err
+    assert [place.rpartition("/")[2] for place in written] == ["devices.parquet", "hours.parquet", "query_3.parquet"]
+    assert (kept, cached()) == ([0, 0, 0], before)
+
+
+def test_rows_that_differ_are_told_and_not_timed(query, readings, tmp_path, inside, monkeypatch):
+    monkeypatch.setattr(spark_script, "differing_rows", lambda *_: 3)
+    monkeypatch.setattr(spark_script, "time_in_turns", lambda *_: pytest.fail("was timed"))
+    code, out, err = inside("run", query, "--input", readings, "--output", tmp_path / "o.csv", "--verify", "--json")
+    assert code == 1
+    assert err.splitlines()[-1] == "3 rows differ from the query run window by window"
+    described = json.loads(out)
+    assert (described["verified"], described["measured"], described["not_measured"]) == (False, None, "rows differ")
 
 
 SCRIPT = """

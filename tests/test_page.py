@@ -11,6 +11,7 @@ from playwright.sync_api import sync_playwright
 
 import factor_windows as fw
 from benchmarks.window_sets import random_windows
+from factor_windows.cost.timing import Timing
 
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -147,6 +148,13 @@ def test_a_run_is_shown_beside_what_was_predicted(opened, paper):
     page = opened(paper, measured={"plan": 2.0, "naive": 5.0})
     rows = page.locator("section", has_text="Predicted and measured").locator("tbody tr").all_inner_texts()
     assert [row.split("\t")[1] for row in rows] == ["3.0 ×", "2.5 ×"]
+
+
+def test_times_that_cannot_tell_are_shown_without_a_gain(opened, paper):
+    page = opened(paper, measured=Timing((0.2,), (0.1,)))
+    [section] = page.locator("section", has=page.get_by_role("heading", name="Measured")).all_inner_texts()
+    assert section.split("\n")[-1] == "The data is too small to compare times."
+    assert "Predicted and measured" not in page.content()
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from factor_windows.cost.timing import Timing
+
 STATUSES = ("time_limit", "heuristic", "optimal")
 """How good a search's answer can be, the weakest first."""
 
@@ -191,7 +193,7 @@ class Plan:
             return changes(since, self)
         return explain(self, physical=physical or events is not None, streaming=streaming, events=events)
 
-    def to_html(self, *, measured: Mapping[str, float] | None = None) -> str:
+    def to_html(self, *, measured: Timing | Mapping[str, float] | None = None) -> str:
         """Write a page that explains the plan, one file with everything in it; `measured` are the seconds of a run."""
         from factor_windows.explain.page import page
 

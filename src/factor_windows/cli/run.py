@@ -23,6 +23,7 @@ from factor_windows.cli.options import (
     show_plan,
     write_text,
 )
+from factor_windows.cost.timing import Timing
 from factor_windows.errors import OptionError
 from factor_windows.sql.parse import read
 
@@ -44,7 +45,7 @@ class RunOptions:
     dialect: Dialect = None
     time: Time = None
     explain: Annotated[bool, typer.Option(help="Show the plan too.")] = False
-    verify: Annotated[bool, typer.Option(help="Also run it window by window, and compare row by row.")] = False
+    verify: Annotated[bool, typer.Option(help="Also run it window by window, and compare rows and times.")] = False
     html: Annotated[Path | None, typer.Option(help="Write a page that explains the plan and its run too.")] = None
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are there already.")] = False
     as_json: Json = False
@@ -109,7 +110,7 @@ def run(query: QueryFile, options: RunOptions) -> None:
             again=lambda tables: plan_script(read(text, dialect=dialect, time=time, tables=tables)),
         )
     if options.html is not None:
-        write_text(options.html, script.plans[0].to_html(measured=ran.seconds))
+        write_text(options.html, script.plans[0].to_html(measured=ran.timing or Timing((ran.seconds,))))
     if options.as_json:
         print(json.dumps(ran.described()))
     if ran.differing:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import perf_counter
 
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from factor_windows.algebra.window import tumbling
+from factor_windows.cost.timing import Timing, time_in_turns
 from factor_windows.explain.terminal import show
+from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search import optimize
 from factor_windows.spark.compare import compared
+from factor_windows.spark.files import discard
 from factor_windows.spark.generate import devices
 from factor_windows.spark.naive import naive
 
@@ -30,7 +32,7 @@ def run(spark: SparkSession, output: Path, *, events: int) -> None:
     with Progress(
         TextColumn("{task.description:<44}"), BarColumn(), TimeElapsedColumn(), console=console, transient=True
     ) as progress:
-        task = progress.add_task("making readings", total=1 + 3 * len(QUERIES))
+        task = progress.add_task("making readings", total=1 + 2 * len(QUERIES))
         readings = devices(spark, events, rate=10.0).cache()
         count = readings.count()
         progress.advance(task)
@@ -46,32 +48,22 @@ def run(spark: SparkSession, output: Path, *, events: int) -> None:
             console.print(f"{title}\n")
             show(plan, console)
             console.print()
-            progress.update(task, description="running it window by window")
-            naively = _seconds(naive(query, readings))
-            progress.advance(task)
-            progress.update(task, description="running the plan")
-            planned = _seconds(plan.run(readings))
-            progress.advance(task)
             progress.update(task, description="comparing the results row by row")
             rows, differing = compared(plan.run(readings), naive(query, readings))
             if differing:
                 raise AssertionError("the plan's result differs from the naive one")
             progress.advance(task)
-            console.print(
-                f"naive {naively:.1f} s, planned {planned:.1f} s: {naively / planned:.1f} times faster; "
-                f"all {rows:,} rows are equal\n"
-            )
+            progress.update(task, description="running the plan and window by window in turns")
+            timing = _time(plan, readings)
+            progress.advance(task)
+            console.print(f"all {rows:,} rows are equal; {timing}\n")
             plan.run(readings).write.mode("overwrite").parquet(str(output / "result.parquet"))
-            page = plan.to_html(measured={"naive": naively, "plan": planned})
-            (output / "plan.html").write_text(page, encoding="utf-8")
+            (output / "plan.html").write_text(plan.to_html(measured=timing), encoding="utf-8")
     console.print(
         f"the last result is in {output / 'result.parquet'}, a page that explains it in {output / 'plan.html'}"
     )
 
 
-def _seconds(frame: DataFrame) -> float:
-    """Run a query twice, the first time to warm up, and time the second."""
-    for _ in range(2):
-        begin = perf_counter()
-        frame.write.format("noop").mode("overwrite").save()
-    return perf_counter() - begin
+def _time(plan: Plan, readings: DataFrame) -> Timing:
+    """Time a plan and its query run window by window."""
+    return time_in_turns(lambda: discard(plan.run(readings)), lambda: discard(naive(plan.query, readings)))

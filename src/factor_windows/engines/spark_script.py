@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from pyspark.sql import Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 
 from factor_windows.cost.model import share
+from factor_windows.cost.timing import Timing, time_in_turns
 from factor_windows.engines.spark_statement import run, run_naively, tables_of
-from factor_windows.spark.compare import compared
-from factor_windows.spark.files import check_free, register, write
+from factor_windows.spark.compare import differing_rows
+from factor_windows.spark.files import check_free, discard, register, write
 from factor_windows.spark.progress import shown
 from factor_windows.sql.names import Tables
 from factor_windows.sql.script import Script
@@ -26,10 +28,13 @@ class Ran:
 
     outputs: Mapping[str, str]
     rows: Mapping[str, int]
-    seconds: Mapping[str, float]
+    seconds: float
+    """What the run took, with Spark's warming up and the writing."""
     predicted_gain: float
     differing: int | None
     """How many rows are not those of the query run window by window; `None` if nobody compared."""
+    timing: Timing | None
+    """What the plan and the query run window by window take; `None` if nobody compared, or rows differ."""
 
     def described(self) -> dict[str, Any]:
         """Return it for programs: the one result as it is, several as a list."""
@@ -37,8 +42,18 @@ class Ran:
         results: dict[str, Any] = {"results": each}
         if len(each) == 1:
             results = {"output": each[0]["output"], "rows": each[0]["rows"]}
-        verdict = {} if self.differing is None else {"verified": not self.differing}
-        return results | {"seconds": dict(self.seconds), "predicted_gain": self.predicted_gain} | verdict
+        results |= {"seconds": {"plan": self.seconds}, "predicted_gain": self.predicted_gain}
+        if self.differing is None:
+            return results
+        return results | {"verified": not self.differing} | self._measured()
+
+    def _measured(self) -> dict[str, Any]:
+        """Return the seconds of both and the gain, or why there are none."""
+        if self.timing is None:
+            return {"measured": None, "not_measured": "rows differ"}
+        if self.timing.gain is None:
+            return {"measured": None, "not_measured": str(self.timing)}
+        return {"measured": self.timing.seconds | {"gain": self.timing.gain}}
 
 
 def run_script(
@@ -62,36 +77,50 @@ def run_script(
     if not overwrite:
         for place in outputs.values():
             check_free(spark, place)
-    rows: dict[str, int] = {}
-    begin = perf_counter()
-    results = run(spark, script)
-    for (name, place), result in zip(outputs.items(), results, strict=True):
-        counted = Observation(name)
-        with shown(spark, f"running {name}" if len(outputs) > 1 else "running", console):
-            write(result.observe(counted, F.count(F.lit(1)).alias("rows")), place)
-        rows[name] = counted.get["rows"]
-    seconds = {"plan": perf_counter() - begin}
-    predicted = share(sum(plan.naive_cost for plan in script.plans), sum(plan.cost for plan in script.plans))
-    for name, place in outputs.items():
-        console.print(f"wrote {place}: {rows[name]:,} rows")
-    console.print(f"{seconds['plan']:.1f} s; predicted gain {predicted:.1f} times")
-    differing = None
-    if verify:
+    differing, timing = None, None
+    with ExitStack() as kept:
         begin = perf_counter()
-        naive = [run_naively(spark, statement) for statement in script.statements]
-        with shown(spark, "running window by window", console):
-            for result in naive:
-                result.write.format("noop").mode("overwrite").save()
-        seconds["naive"] = perf_counter() - begin
-        with shown(spark, "comparing with the query run window by window", console):
-            found = [compared(ours, theirs) for ours, theirs in zip(results, naive, strict=True)]
-        differing = sum(different for _, different in found)
-        total = sum(count for count, _ in found)
-        gain = seconds["naive"] / seconds["plan"]
-        console.print(f"window by window it takes {seconds['naive']:.1f} s: measured gain {gain:.1f} times")
-        console.print(
-            f"{differing} rows differ from the query run window by window"
-            if differing
-            else f"verified: all {total:,} rows equal those of the query run window by window"
-        )
-    return Ran(outputs, rows, seconds, predicted, differing)
+        results = run(spark, script, kept=kept)
+        rows = {
+            name: _write(spark, result, place, f"running {name}" if len(outputs) > 1 else "running", console)
+            for (name, place), result in zip(outputs.items(), results, strict=True)
+        }
+        seconds = perf_counter() - begin
+        predicted = share(sum(plan.naive_cost for plan in script.plans), sum(plan.cost for plan in script.plans))
+        for name, place in outputs.items():
+            console.print(f"wrote {place}: {rows[name]:,} rows")
+        console.print(f"took {seconds:.1f} s, Spark's warm-up included; predicted gain {predicted:.1f} times")
+        if verify:
+            with shown(spark, "comparing with the query run window by window", console):
+                naive = [run_naively(spark, statement) for statement in script.statements]
+                differing = sum(differing_rows(ours, theirs) for ours, theirs in zip(results, naive, strict=True))
+    if differing:
+        console.print(f"{differing:,} rows differ from the query run window by window")
+    elif verify:
+        # Only now, as Spark has let go of what it kept: the plan has to compute it again.
+        with shown(spark, "timing the plan and window by window in turns", console):
+            timing = time_in_turns(lambda: _compute(spark, script), lambda: _compute_naively(spark, script))
+        total = sum(rows.values())
+        console.print(f"verified: all {total:,} rows equal those of the query run window by window; {timing}")
+    return Ran(outputs, rows, seconds, predicted, differing, timing)
+
+
+def _write(spark: SparkSession, result: DataFrame, place: str, description: str, console: Console) -> int:
+    """Write a result to its place and count its rows."""
+    counted = Observation()
+    with shown(spark, description, console):
+        write(result.observe(counted, F.count(F.lit(1)).alias("rows")), place)
+    return int(counted.get["rows"])
+
+
+def _compute(spark: SparkSession, script: Script) -> None:
+    """Compute all results by the plans, and write them nowhere."""
+    with ExitStack() as kept:
+        for result in run(spark, script, kept=kept):
+            discard(result)
+
+
+def _compute_naively(spark: SparkSession, script: Script) -> None:
+    """Compute all results window by window, and write them nowhere."""
+    for statement in script.statements:
+        discard(run_naively(spark, statement))

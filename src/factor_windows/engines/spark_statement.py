@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
@@ -50,8 +51,11 @@ def sql(spark: SparkSession, text: str, *, dialect: str | None = None, time: str
     return _commanded(spark, statements[0], result) if statements[0].command else result
 
 
-def run(spark: SparkSession, script: Script) -> list[DataFrame]:
-    """Run the statements of a script by its plans; queries that share one share a pass over their events."""
+def run(spark: SparkSession, script: Script, *, kept: ExitStack | None = None) -> list[DataFrame]:
+    """Run the statements of a script by its plans; queries that share one share a pass over their events.
+
+    Spark keeps the outcome of a shared pass until `kept` is closed.
+    """
     with spark_says(CANNOT_RUN):
         computed: dict[str, DataFrame] = {}
         for plan in script.plans:
@@ -61,7 +65,10 @@ def run(spark: SparkSession, script: Script) -> list[DataFrame]:
                 events = _events(spark, plan.queries[0])
                 if events.isStreaming:
                     return [run_on_stream(script, events)]
-                computed |= many.batch(plan, events)
+                results = many.batch(plan, events)
+                if kept is not None:
+                    kept.enter_context(results)
+                computed |= results
         return [
             _outside(spark, statement, [computed[query.name] for query in queries])
             for statement, queries in zip(script.statements, script.queries, strict=True)

@@ -14,6 +14,7 @@ from factor_windows.algebra.slices import Segmentation, Slices
 from factor_windows.algebra.window import Window, readable
 from factor_windows.cost.model import Cost, share
 from factor_windows.cost.spark import SparkCost
+from factor_windows.cost.timing import Timing
 from factor_windows.errors import FactorWindowsError, OptionError
 from factor_windows.explain.alternatives import alternatives, saves
 from factor_windows.explain.picture import picture
@@ -40,8 +41,8 @@ ZOOM = (
 )
 
 
-def page(plan: Plan, *, measured: Mapping[str, float] | None = None) -> str:
-    """Write a plan as a page; `measured` are the seconds of a run: `plan`, and `naive` if that was run too."""
+def page(plan: Plan, *, measured: Timing | Mapping[str, float] | None = None) -> str:
+    """Write a plan as a page; `measured` are the times of runs, or the seconds of one: `plan`, perhaps `naive`."""
     if len(plan.passes) > 1:
         raise OptionError(f"a page explains one pass over the events; these queries need {len(plan.passes)}")
     [tree] = plan.passes
@@ -52,7 +53,7 @@ def page(plan: Plan, *, measured: Mapping[str, float] | None = None) -> str:
         summary=escape(" ".join([gain + ".", *(line[0].upper() + line[1:] + "." for line in quality)])),
         css=(assets / "page.css").read_text(encoding="utf-8"),
         figures="\n".join(f"<li><b>{escape(value)}</b> {escape(label)}</li>" for label, value in _figures(tree)),
-        measured=_measured(tree, measured or {}),
+        measured=_measured(tree, measured if isinstance(measured, Timing) else Timing.of(measured)) if measured else "",
         zoom=ZOOM,
         picture=picture(tree),
         unit=escape(_unit(tree)),
@@ -75,14 +76,13 @@ def _figures(plan: Pass) -> Iterator[tuple[str, str]]:
     yield "quality of the search", plan.status.replace("_", " ")
 
 
-def _measured(plan: Pass, measured: Mapping[str, float]) -> str:
-    """Put a run beside what was predicted."""
-    if "plan" not in measured:
-        return ""
-    took = f"The plan ran in {measured['plan']:.2f} s"
-    if "naive" not in measured:
-        return f"<section><h2>Measured</h2><p>{took}.</p></section>"
-    gains = (share(plan.naive_cost, plan.cost), measured["naive"] / measured["plan"])
+def _measured(plan: Pass, measured: Timing) -> str:
+    """Put runs beside what was predicted."""
+    said = str(measured)
+    said = f"<p>{said[0].upper()}{said[1:]}.</p>"
+    if measured.gain is None:
+        return f"<section><h2>Measured</h2>{said}</section>"
+    gains = (share(plan.naive_cost, plan.cost), measured.gain)
     most = max(gains)
     rows = "".join(
         f'<tr><td>{label}</td><td>{gain:.1f} ×</td><td><meter min="0" max="{most:.3f}" value="{gain:.3f}" '
@@ -90,7 +90,7 @@ def _measured(plan: Pass, measured: Mapping[str, float]) -> str:
         for label, gain in zip(("predicted", "measured"), gains, strict=True)
     )
     return (
-        f"<section><h2>Predicted and measured</h2><p>{took}, and window by window in {measured['naive']:.2f} s.</p>"
+        f"<section><h2>Predicted and measured</h2>{said}"
         f'<table><thead><tr><th scope="col">gain</th><th scope="col">times</th><th scope="col">'
         f'<span class="off">bar</span></th></tr></thead><tbody>{rows}</tbody></table></section>'
     )

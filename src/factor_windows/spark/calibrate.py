@@ -19,6 +19,7 @@ from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.request import Search
 from factor_windows.search import optimize
+from factor_windows.spark.files import discard
 from factor_windows.spark.generate import devices
 from factor_windows.tree import Pass
 
@@ -122,7 +123,7 @@ def measure(spark: SparkSession, *, repeats: int = REPEATS) -> Iterator[Measured
         for case in (case for _ in range(repeats + 1) for case in random.sample(CASES, len(CASES))):
             begin = perf_counter()
             events = spark.read.parquet(f"{folder}/{case.devices}-{case.events}")
-            plans[case].run(events).write.format("noop").mode("overwrite").save()
+            discard(plans[case].run(events))
             took[case].append(perf_counter() - begin)
         for case, plan in plans.items():
             counts = counted(plan.passes[0], case.events, packing=Packing.of(plan.query))
