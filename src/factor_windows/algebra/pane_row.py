@@ -24,8 +24,6 @@ FEWEST_PANES = 6
 """Fewer slots than these are not worth it."""
 LONGEST = 10**18
 """So that no sum of times leaves 64 bits, in microseconds."""
-PACKING_STAGES = 0.5
-"""What it takes to plan a pack and to generate its code, whatever its size, as a share of what a step takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,26 +18,28 @@ class Prices:
     2.0
     """
 
-    scan: float = 65.0
+    scan: float = 26.0
     """Reading one event."""
-    update: float = 24.0
+    update: float = 15.0
     """Giving one event to one instance: fanning it out, and updating a hash table."""
-    merge: float = 80.0
+    merge: float = 70.0
     """The same for one row of partial results."""
-    crowded: float = 33.0
+    crowded: float = 25.0
     """How much more an update takes where there are keys, or too many groups for Spark's quick hash table."""
-    shuffle: float = 1_050.0
+    shuffle: float = 210.0
     """Moving one row to where its group is."""
-    group: float = 130.0
-    """Emitting one row from an aggregation that moves nothing."""
-    edge: float = 5.0
+    sort: float = 600.0
+    """Moving one row of partial results once more, to where all that reads it is, in order of time."""
+    group: float = 370.0
+    """Emitting one row from an aggregation, merged from what was moved there."""
+    edge: float = 3.0
     """Looking at one more progression of edges to find the slice of a row."""
-    slot: float = 1.0
+    slot: float = 2.0
     """Looking whether one event belongs to one more slot of a row in which several panes are packed."""
-    state: float = 8.0
+    state: float = 5.0
     """Adding one event to one more partial state, where several queries share a pass."""
-    stage: float = 150_000_000.0
-    """Planning and starting one step, whatever its size."""
+    stage: float = 100_000_000.0
+    """Planning and starting one step, whatever its size, and some of what its code takes when it runs first."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -14,6 +14,7 @@ from factor_windows.algebra.slices import Segmentation, Slices, mean_length, pie
 from factor_windows.algebra.window import Duration, Window, common_step
 from factor_windows.cost.model import Cost, CostModel, Rate, positive, unit_of
 from factor_windows.cost.prices import Prices
+from factor_windows.cost.statistics import Look
 from factor_windows.functions.table import Kind
 from factor_windows.query import Query
 
@@ -102,6 +103,13 @@ class SparkCost(CostModel):
         if keys not in self._models:
             self._models[keys] = replace(self, keys=self.combinations[keys], keyed=bool(keys), combinations={})
         return self._models[keys]
+
+    def seen(self, look: Look) -> SparkCost:
+        """Return the model for events of which this was seen."""
+        rate = self.rate if look.rate is None or self.combinations else look.rate * self.unit / 1_000_000
+        keys = self.keys if look.keys is None or self.combinations else float(look.keys)
+        assumed = self.assumed and rate == self.rate
+        return replace(self, rate=rate, keys=keys, assumed=assumed, units=look.events / rate)
 
     @property
     def grain(self) -> int:

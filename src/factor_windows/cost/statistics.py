@@ -5,6 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from math import inf
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a quick look at events found: how many there are, how many in a second, of how many keys."""
+
+    events: float = inf
+    rate: float | None = None
+    keys: int | None = None
+
+    def __str__(self) -> str:
+        """Say it in a few words.
+
+        >>> print(Look(3_034_526, 17.5, 45), Look(5_000), Look(), sep="; ")
+        3,034,526 events, 17.5 a second, 45 keys; 5,000 events; an unknown number of events
+        """
+        found = [f"{self.events:,.0f} events" if self.events < inf else "an unknown number of events"]
+        if self.rate is not None:
+            found += [f"{self.rate:,.4g} a second", f"{self.keys:,} key{'s' * (self.keys != 1)}"]
+        return ", ".join(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
+
 from pyspark.sql import DataFrame
 
 from factor_windows import physical
+from factor_windows.cost.spark import SparkCost
+from factor_windows.cost.statistics import Look
 from factor_windows.engines.spark_columns import SparkColumns, with_columns
 from factor_windows.errors import OptionError
+from factor_windows.functions.guards import in_order
 from factor_windows.functions.table import State
 from factor_windows.physical import PhysicalPlan, Target
-from factor_windows.physical.choose import PARTITIONS
+from factor_windows.physical.choose import PARTITIONS, spark_cost
 from factor_windows.physical.steps import Chunk, Group, Repartition, Step, Unpack, slot_column
 from factor_windows.physical.terms import look_up
+from factor_windows.query import Query
+from factor_windows.spark.look import look
 from factor_windows.spark.messages import check_events
 from factor_windows.spark.result import apply_post_aggregation
 from factor_windows.spark.typed import has_maps
-from factor_windows.spark.types import packing_of
+from factor_windows.spark.types import microseconds, packing_of
 from factor_windows.tree import Pass
 
 
-def run(plan: Pass, events: DataFrame) -> DataFrame:
-    """Compute a plan over a batch of events."""
+def run(plan: Pass, events: DataFrame, *, looks: bool = True) -> DataFrame:
+    """Compute a plan over a batch of events; unless it was made for their statistics, it `looks` how to do it."""
     on_spark = SparkColumns(plan.query, events, text_as_bytes=True)
+    if looks:
+        plan, _ = fit_to_look(plan, on_spark, events)
     return apply_post_aggregation(plan.query, render(compile_for(plan, on_spark), on_spark, events))
 
 
@@ -30,7 +40,39 @@ def explained(plan: Pass, events: DataFrame) -> PhysicalPlan:
     check_events(events)
     if events.isStreaming:
         raise OptionError("these events are a stream; explain(streaming=True) says how a plan runs on one")
-    return compile_for(plan, SparkColumns(plan.query, with_columns(events, plan.workload.derived), text_as_bytes=True))
+    events = with_columns(events, plan.workload.derived)
+    on_spark = SparkColumns(plan.query, events, text_as_bytes=True)
+    plan, seen = fit_to_look(plan, on_spark, events)
+    compiled = compile_for(plan, on_spark)
+    if seen is None:
+        return compiled
+    layout = compiled.layout
+    return replace(compiled, layout=replace(layout, notes=(f"a look at the events: {seen}", *layout.notes)))
+
+
+def look_at(query: Query, events: DataFrame) -> Look:
+    """Take a quick look at the events of a query."""
+    return _look(query, SparkColumns(query, events, text_as_bytes=True), events)
+
+
+def fit_to_look(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Pass, Look | None]:
+    """Price the ways to run a plan by a quick look at the events, unless it is known already what they are like."""
+    cost = spark_cost(plan)
+    if cost.units < inf:
+        return plan, None
+    is_given = isinstance(plan.cost_model, SparkCost) and not cost.assumed
+    seen = _look(plan.query, on_spark, events, head=not is_given)
+    return replace(plan, cost_model=cost.seen(seen)), seen
+
+
+def _look(query: Query, on_spark: SparkColumns, events: DataFrame, *, head: bool = True) -> Look:
+    known = events.where(in_order(query.where)) if query.where else events
+    keys = [
+        key.sql
+        for key, field in zip(query.parsed_keys, on_spark.types.keys, strict=True)
+        if not has_maps(field.dataType)
+    ]
+    return look(known, microseconds(query.parsed_time.sql, on_spark.types.time), keys, head=head)
 
 
 def compile_for(plan: Pass, on_spark: SparkColumns) -> PhysicalPlan:
@@ -59,8 +101,9 @@ def _taken(step: Step, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:
             own, near = f"{step.start} - {after}", f"{after} < {step.reach}"
             chunks = f"CASE WHEN {near} THEN array({own}, {own} - {step.length}) ELSE array({own}) END"
             return rows.selectExpr("*", f"explode({chunks}) AS {step.column}")
-        case Repartition(by=by, partitions=partitions, sort=sort):
-            moved = rows.repartition(partitions, *by) if partitions else rows.repartition(*by)
+        case Repartition(by=by, sort=sort):
+            # Spark chooses into how many partitions, and merges those that turn out small.
+            moved = rows.repartition(*by)
             return moved.sortWithinPartitions(*sort) if sort else moved
         case Unpack():
             return _unpacked(step, rows, on_spark)

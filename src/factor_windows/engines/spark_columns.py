@@ -20,6 +20,9 @@ from factor_windows.spark.messages import spark_says
 from factor_windows.spark.result import WINDOW_NAMES
 from factor_windows.spark.types import Types, microseconds, timestamp, types_of
 
+SECOND = 1_000_000
+"""In microseconds."""
+
 
 class SparkColumns:
     """The columns of one run: their names, and what Spark says about types.
@@ -47,7 +50,8 @@ class SparkColumns:
             for (name, sql), field in zip(scan.keys, self.types.keys, strict=True)
         }
         # A time that cannot be null spares Spark the null checks that it would otherwise add to every level.
-        time = F.expr(f"coalesce({microseconds(scan.time, self.types.time)}, 0L)")
+        micros = microseconds(scan.time, self.types.time, fractions=self._needs_fractions)
+        time = F.expr(f"coalesce({micros}, 0L)")
         # The condition goes first: the time need not be one where it does not hold.
         known = events.where(in_order(scan.where)) if scan.where else events
         return known.where(f"({scan.time}) IS NOT NULL").withColumns({**keys, scan.column: time})
@@ -105,6 +109,13 @@ class SparkColumns:
         results = (result.name for result in self.types.results)
         labels = [*(field.name for field in self.types.keys), *WINDOW_COLUMNS, *results]
         return rows.select(*(column.alias(name) for column, name in zip(columns, labels, strict=True)))
+
+    @property
+    def _needs_fractions(self) -> bool:
+        """Say whether it matters at which time within a second an event is: to windows, or to a state."""
+        lengths = (length for window in self.query.windows for length in (window.range, window.slide, window.offset))
+        by_time = any(each.function.by_time for each in self.query.parsed_aggregates)
+        return by_time or any(length % SECOND for length in lengths)
 
     def _as_bytes(self, key: StructField) -> bool:
         """Say whether a key is moved and grouped as bytes: text that is equal only where its bytes are."""

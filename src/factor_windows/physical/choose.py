@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from math import ceil, inf
+from math import inf
 
-from factor_windows.algebra.pane_row import PACKING_STAGES, Packing, PaneRow
+from factor_windows.algebra.pane_row import Packing, PaneRow
 from factor_windows.algebra.window import readable
 from factor_windows.cost.spark import SparkCost
 from factor_windows.physical.assigner import RAW
@@ -17,24 +18,23 @@ CHUNK_RANGES = 64
 LONGEST_CHUNK = 10**18
 """So that no sum of times leaves 64 bits, in microseconds."""
 KEYS_PER_PARTITION = 2
-"""From how many keys for each partition on hashing them spreads the work well enough, so that no chunks are needed:
-ten windows of twenty keys then take an eighth less."""
+"""From how many keys for each partition on hashing them spreads the work well enough, so that no chunks are needed."""
 PARTITIONS = 200
 """How many partitions Spark's shuffles have by default."""
-FINER = 4
-"""How many times as many partitions rows are shuffled into: they grow there, which Spark does not foresee."""
-MERGES_PER_PARTITION = 100_000
-"""How many rows must be merged in a partition to be worth a task of its own, where it is known how many there are."""
-MANY_PARTITIONS = 128
-"""From how many partitions on Spark's own number, and its merging of small ones, is left alone."""
+ROWS_PER_PARTITION = 15_000
+"""How many rows Spark leaves in a partition, at least, where it may merge small ones: they take a megabyte."""
 WORTH_A_LEVEL = 1.05
 """How much less work a level more must leave: shallow plans are easier to read and surer to do well."""
 WORTH_AN_OPERATOR = 1.7
 """The same for a third or later level on a stream, a stateful operator more that commits in every micro-batch."""
 FAST_HASH_GROUPS = 65_536
 """How many groups Spark's fast hash table is taken to hold; updates of others take longer."""
-SPARSE = 0.5
-"""From how many rows per event on a first level shrinks nothing, and events are shuffled instead."""
+ASSUMED_EVENTS = 1e7
+"""How many events a batch is taken to have, if nobody knows."""
+STAGES = {Distribution.BY_KEY: 1.0, Distribution.BY_KEY_AND_CHUNK: 3.0}
+"""What it takes to plan a move of partial results, and to generate its code, in stages: most of it in a first run."""
+STAGES_TO_PACK = 1.5
+"""The same for pane rows."""
 
 
 def choose_layout(
@@ -42,23 +42,20 @@ def choose_layout(
 ) -> Layout:
     """Choose the depth, lay out the levels, and choose how rows are shuffled, in pane rows if these are allowed."""
     cost = spark_cost(plan)
+    if not streaming and cost.units == inf:
+        cost = replace(cost, units=ASSUMED_EVENTS / cost.rate)
     worth = WORTH_AN_OPERATOR if streaming else WORTH_A_LEVEL
     works: dict[int, float] = {}
     least: dict[int, Layout] = {}
-    for layout in layouts(plan, packing):
-        if not streaming:
-            layout = _distribute(layout, plan, partitions, cost)
-        if layout.pane_row and layout.distribution is Distribution.EVENTS_BY_KEY:
-            continue
-        counts = count_work(layout, plan, cost)
-        work, depth = cost.prices.total(counts), len(layout.levels)
-        if layout.partitions and cost.units < inf and _moves_panes(layout):
-            few = ceil(counts["merge"] * cost.units / MERGES_PER_PARTITION)
-            layout = replace(layout, partitions=max(1, min(layout.partitions, few)))
-        if work < works.get(depth, inf):
-            works[depth], least[depth] = work, layout
+    for plain in layouts(plan, packing):
+        for layout in [plain] if streaming else _distributions(plain, plan, partitions, cost):
+            work, depth = cost.prices.total(count_work(layout, plan, cost, partitions)), len(layout.levels)
+            if work < works.get(depth, inf):
+                works[depth], least[depth] = work, layout
     depth = min(works, key=lambda each: works[each] * worth ** max(0, each - 2) * WORTH_A_LEVEL ** (each > 1))
-    return replace(least[depth], notes=(_depth_note(depth, works), *least[depth].notes))
+    chosen = least[depth]
+    notes = [] if streaming else _notes(chosen, plan, cost)
+    return replace(chosen, notes=(_depth_note(depth, works), *notes))
 
 
 def spark_cost(plan: Pass) -> SparkCost:
@@ -69,35 +66,43 @@ def spark_cost(plan: Pass) -> SparkCost:
     return SparkCost(cost.unit, float(cost.rate), keys=1.0, keyed=bool(plan.query.parsed_keys))
 
 
-def count_work(layout: Layout, plan: Pass, cost: SparkCost) -> dict[str, float]:
+def count_work(layout: Layout, plan: Pass, cost: SparkCost, partitions: int = PARTITIONS) -> dict[str, float]:
     """Count, per unit of time, what prices are for."""
     levels, row = layout.levels, layout.pane_row
     rows = [cost.rows_of(node.node) for node in plan.nodes]
     counts = dict.fromkeys(("update", "merge", "crowded", "edge"), 0.0)
-    for each in (each for level in levels for each in level.assigners):
-        read = cost.rate if each.source == RAW else rows[each.source]
-        counts["update" if each.source == RAW else "merge"] += each.steps * read
-        counts["edge"] += (len(each.edges) - 1) * read
+    reads = []
+    for level in levels:
+        read = [cost.rate if each.source == RAW else rows[each.source] for each in level.assigners]
+        reads.append(sum(each.steps * many for each, many in zip(level.assigners, read, strict=True)))
+        counts["edge"] += sum((len(each.edges) - 1) * many for each, many in zip(level.assigners, read, strict=True))
+    counts["update"], counts["merge"] = reads[0], sum(reads[1:])
     emitted = [_first_rows(layout, plan, cost), *(sum(rows[place] for place in level.nodes) for level in levels[1:])]
     if cost.keyed:
         counts["crowded"] = counts["update"]
     elif FAST_HASH_GROUPS < emitted[0] * cost.units < inf:
         counts["crowded"] = counts["update"] * (1 - FAST_HASH_GROUPS / (emitted[0] * cost.units))
-    unpacked = sum(rows[place] for place in layout.unpacked(plan)) if row else 0.0
     match layout.distribution:
         case Distribution.EVENTS_BY_KEY:
-            moves, moved, grouped = 1, cost.rate, sum(emitted)
+            moves, moved, sorted_ = 1, cost.rate, 0.0
         case Distribution.BY_LEVEL:
-            moves, moved, grouped = len(levels), sum(emitted), sum(emitted[1:]) + unpacked
+            # Each partition has partial results of most instances, and sends them all.
+            spread = max(2.0, min(partitions, emitted[0] * cost.units / ROWS_PER_PARTITION))
+            partial = (min(read, spread * made) for read, made in zip(reads[1:], emitted[1:], strict=True))
+            moves, moved, sorted_ = len(levels), emitted[0] + sum(partial), 0.0
         case _:
             moves = min(len(levels), 2)
-            moved, grouped = emitted[0] * moves, sum(emitted[1:]) + unpacked
+            moved, sorted_ = emitted[0] * moves, emitted[0]
+    unpacked = sum(rows[place] for place in layout.unpacked(plan)) if row else 0.0
+    made = sum(emitted[1:]) + unpacked if row or len(levels) > 1 else emitted[0]
+    fixed = moves + 1 + STAGES.get(layout.distribution, 0.0) + STAGES_TO_PACK * bool(row)
     return counts | {
         "slot": cost.rate * row.columns if row else 0.0,
-        "stage": (moves + 1 + PACKING_STAGES * bool(row)) / cost.units,
+        "stage": fixed / cost.units,
         "scan": cost.rate,
         "shuffle": moved,
-        "group": grouped,
+        "sort": sorted_,
+        "group": made,
     }
 
 
@@ -109,40 +114,42 @@ def _first_rows(layout: Layout, plan: Pass, cost: SparkCost) -> float:
     return cost.rows_of(replace(nodes[0], window=layout.pane_row.window))
 
 
-def _moves_panes(layout: Layout) -> bool:
-    return layout.distribution in (Distribution.BY_KEY, Distribution.BY_KEY_AND_CHUNK)
-
-
-def _distribute(layout: Layout, plan: Pass, partitions: int, cost: SparkCost) -> Layout:
-    """Choose how rows come to where they are needed."""
-    finer = max(partitions, min(FINER * partitions, MANY_PARTITIONS))
-    own = finer if finer <= MANY_PARTITIONS else None
+def _distributions(layout: Layout, plan: Pass, partitions: int, cost: SparkCost) -> Iterator[Layout]:
+    """List the ways in which rows may come to where they are needed."""
+    yield layout
     if plan.has_several_keys:
-        note = "each level brings its rows together by itself: its nodes have different keys"
-        return replace(layout, notes=(note,))
-    has_keys = bool(plan.query.parsed_keys)
-    first = _first_rows(layout, plan, cost)
-    known = isinstance(plan.cost_model, SparkCost) and not cost.assumed
-    if has_keys and known and first >= SPARSE * cost.rate and len(plan.nodes) > 1:
-        note = f"raw events are brought together by key: panes would leave {first / cost.rate:.2f} rows of each"
-        return replace(layout, distribution=Distribution.EVENTS_BY_KEY, partitions=finer, notes=(note,))
-    notes = [_pane_row_note(layout.pane_row, plan)] if layout.pane_row else []
+        return
+    if cost.keyed and not cost.assumed and layout.pane_row is None and len(plan.nodes) > 1:
+        yield replace(layout, distribution=Distribution.EVENTS_BY_KEY)
     if len(layout.levels) == 1:
-        notes.append("nothing is brought together: one aggregation does it")
-        return replace(layout, partitions=own, notes=tuple(notes))
-    if has_keys and cost.keys >= KEYS_PER_PARTITION * partitions:
-        number = max(partitions, min(finer, int(cost.keys / KEYS_PER_PARTITION)))
-        notes.append(
-            f"partial results are brought together by key: {cost.keys:,.0f} keys spread over {number} partitions"
-        )
-        return replace(layout, distribution=Distribution.BY_KEY, partitions=own and number, notes=tuple(notes))
+        return
+    if cost.keyed and cost.keys >= KEYS_PER_PARTITION * partitions:
+        yield replace(layout, distribution=Distribution.BY_KEY)
+        return
     chunk = max(plan.longest, min(CHUNK_RANGES * plan.longest, LONGEST_CHUNK))
     if layout.pane_row:
         # No row lies in two chunks.
         chunk = -(-chunk // layout.pane_row.window.range) * layout.pane_row.window.range
-    notes.append(f"partial results are brought together by {'key and ' if has_keys else ''}chunks of {readable(chunk)}")
-    by_chunk = Distribution.BY_KEY_AND_CHUNK
-    return replace(layout, distribution=by_chunk, chunk=chunk, partitions=own, notes=tuple(notes))
+    yield replace(layout, distribution=Distribution.BY_KEY_AND_CHUNK, chunk=chunk)
+
+
+def _notes(layout: Layout, plan: Pass, cost: SparkCost) -> Iterator[str]:
+    """Say how rows are packed and shuffled, and why."""
+    if layout.pane_row:
+        yield _pane_row_note(layout.pane_row, plan)
+    match layout.distribution:
+        case Distribution.EVENTS_BY_KEY:
+            share = _first_rows(layout, plan, cost) / cost.rate
+            yield f"raw events are brought together by key: panes would leave {share:.2f} rows of each"
+        case Distribution.BY_KEY:
+            yield f"partial results are brought together by key: there are {cost.keys:,.0f} keys"
+        case Distribution.BY_KEY_AND_CHUNK:
+            keys = "key and " if plan.query.parsed_keys else ""
+            yield f"partial results are brought together by {keys}chunks of {readable(layout.chunk)}"
+        case Distribution.BY_LEVEL if len(layout.levels) > 1:
+            yield "each level brings its rows together by itself"
+        case _:
+            yield "nothing is brought together: one aggregation does it"
 
 
 def _depth_note(depth: int, works: dict[int, float]) -> str:

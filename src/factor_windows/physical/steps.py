@@ -80,7 +80,6 @@ class Repartition:
     """Bring all rows with the same values into one partition, sorted there."""
 
     by: tuple[str, ...]
-    partitions: int | None
     sort: tuple[str, ...] = ()
 
 

@@ -15,6 +15,7 @@ from factor_windows.cost.statistics import Statistics
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.functions.guards import in_order, only_where
 from factor_windows.query import Query
+from factor_windows.spark.look import estimated_keys
 from factor_windows.spark.messages import check_events
 from factor_windows.spark.types import microseconds, types_of
 from factor_windows.workload import name_queries
@@ -58,12 +59,12 @@ def analyze(
         for some in key_sets:
             by_some = rows.groupBy(*(found.keys[key] for key in sorted(some))).agg(F.sum("n").alias("n"))
             counted = by_some.agg(*_seen_counts()).first() or (1, 0, 0)
-            combinations[some] = min(count, _estimated(*counted, is_whole=sample == 1 or not some))
+            combinations[some] = min(count, counted[0] if sample == 1 or not some else estimated_keys(*counted))
     finally:
         rows.unpersist()
     return Statistics(
         events=count,
-        keys=min(count, _estimated(*seen, is_whole=sample == 1 or not found.keys)),
+        keys=min(count, seen[0] if sample == 1 or not found.keys else estimated_keys(*seen)),
         span=timedelta(microseconds=high - low),
         sampled=sample,
         combinations=combinations,
@@ -118,7 +119,3 @@ def _count_by_key(
 def _seen_counts() -> list[Column]:
     """Count combinations of keys: all that were seen, those seen once, those seen twice."""
     return [F.count("*"), F.count_if(F.col("n") == 1), F.count_if(F.col("n") == 2)]
-
-
-def _estimated(distinct: int, once: int, twice: int, *, is_whole: bool) -> int:
-    return round(distinct + (0.0 if is_whole else once * (once - 1) / (2 * (twice + 1))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -21,6 +23,8 @@ from factor_windows.spark.nullability import never_null
 from factor_windows.spark.typed import typed_states
 
 _FIXED_SIZE = (T.NumericType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType)
+_PLAIN = re.compile(r"(?!(?:true|false|null)$)[a-z_]\w*", re.ASCII | re.IGNORECASE)
+"""What Spark takes for a column, if there is one of that name."""
 _EPOCH_NTZ = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
@@ -59,7 +63,7 @@ def types_of(query: Query, events: DataFrame, prefix: str, *, earlier: bool = Fa
             *query.asked_keys,
             *(text for each in query.parsed_aggregates for text in _typed_arguments(each)),
         ]
-        fields = iter(events.select(*(F.expr(text) for text in asked)).schema)
+        fields = iter(_fields(asked, events))
         results = events.agg(*(F.expr(aggregate) for aggregate in query.asked_aggregates)).schema
     time = next(fields).dataType
     keys = tuple(islice(fields, len(query.keys)))
@@ -95,6 +99,15 @@ def types_of(query: Query, events: DataFrame, prefix: str, *, earlier: bool = Fa
     return Types(keys, time, tuple(columns), layout.states, shared)
 
 
+def _fields(texts: Sequence[str], events: DataFrame) -> list[T.StructField]:
+    """Return the names and types of expressions; those of plain columns are known without an analysis."""
+    columns = {field.name: field for field in events.schema}
+    is_clear = len({name.lower() for name in columns}) == len(events.columns)
+    if is_clear and all(text in columns and _PLAIN.fullmatch(text) for text in texts):
+        return [columns[text] for text in texts]
+    return list(events.select(*(F.expr(text) for text in texts)).schema)
+
+
 def packing_of(query: Query, types: Types) -> Packing | None:
     """Say how the states of a query can be packed, now that their types are known."""
     packing = Packing.of_states(types.states) if types.shared else None
@@ -110,15 +123,22 @@ def _typed_arguments(aggregate: Aggregate) -> list[str]:
     return [text for text in aggregate.arguments if text != "*"]
 
 
-def microseconds(sql: str, time: T.DataType) -> str:
-    """Return a time as Spark's window() counts it: microseconds since 1970."""
-    if isinstance(time, T.TimestampNTZType):
-        # No function turns a time without a zone into a number without going through the session's zone.
-        return (
-            f"unix_date(CAST({sql} AS DATE)) * 86400000000L + hour({sql}) * 3600000000L + minute({sql}) * 60000000L"
-            f" + CAST(extract(SECOND FROM {sql}) * 1000000 AS BIGINT)"
-        )
-    return f"unix_micros(CAST({sql} AS TIMESTAMP))"
+def microseconds(sql: str, time: T.DataType, *, fractions: bool = True) -> str:
+    """Return a time as Spark's window() counts it: microseconds since 1970; without `fractions`, perhaps of its second.
+
+    What costs little is used: whole seconds of a time without a zone, if that is enough.
+    """
+    if not isinstance(time, T.TimestampNTZType):
+        return f"unix_micros(CAST({sql} AS TIMESTAMP))"
+    # No function turns a time without a zone into microseconds without going through the session's zone. One turns it
+    # into seconds, and cuts them off, which before 1970 is not the start of the second.
+    fraction = f"CAST(extract(SECOND FROM {sql}) * 1000000 AS BIGINT)"
+    early = (
+        f"unix_date(CAST({sql} AS DATE)) * 86400000000L + hour({sql}) * 3600000000L + minute({sql}) * 60000000L"
+        f" + {fraction}"
+    )
+    late = f"unix_timestamp({sql}) * 1000000L" + (f" + {fraction} % 1000000L" if fractions else "")
+    return f"CASE WHEN {sql} < {_EPOCH_NTZ} THEN {early} ELSE {late} END"
 
 
 def timestamp(micros: str, time: T.DataType) -> str:

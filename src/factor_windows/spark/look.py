@@ -1,0 +1,124 @@
+"""A quick look at a batch of events: how many there are, how dense, of how many keys. It reads no more than a head."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from itertools import pairwise
+from math import inf
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from factor_windows.cost.statistics import Look
+from factor_windows.spark.footers import count_rows
+
+HEAD = 4_096
+"""How many events are looked at: what Spark reads of a Parquet file at a time."""
+WORTH_A_HEAD = 300_000
+"""How many events there must be for a look at some of them, which is a job on Spark."""
+BYTES = 8
+"""How many bytes an event takes in a file, roughly, where nothing says how many there are."""
+IN_ORDER = 0.8
+"""What share of the events must come after the one before for all to be taken as in the order of time."""
+_ROW_BY_ROW = {
+    *("Filter", "Generate", "InMemoryRelation", "LocalRelation", "Project", "Range", "Relation", "RelationV2"),
+    *("Sample", "SubqueryAlias", "Union"),
+}
+"""What a plan may do if a look at its first rows is to cost little."""
+_UNKNOWN = 2.0**60
+"""From so many bytes on Spark says that it does not know."""
+_UNITS = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "PiB": 50, "EiB": 60}
+_LINE = re.compile(
+    r"^(?P<indent>[\s:+-]*)(?P<name>\w+).*Statistics\(sizeInBytes=(?P<size>[\d.]+) (?P<unit>\w+)"
+    r"(?:, rowCount=(?P<rows>[\d.E+]+))?"
+)
+
+
+def look(events: DataFrame, time: str, keys: Sequence[str], *, head: bool = True) -> Look:
+    """Look at events; `time` is what computes their time in microseconds, `keys` what computes their keys.
+
+    Without a look at their `head` only their number is found.
+    """
+    operators = list(_operators(events))
+    count = _count(events, operators)
+    if not head or count < WORTH_A_HEAD or not all(each.name in _ROW_BY_ROW for each in operators):
+        return Look(count)
+    key = f"xxhash64({', '.join(keys)})" if keys else "0L"
+    rows = events.select(F.expr(time), F.expr(key)).limit(HEAD).collect()
+    return _described(count, [(at, of) for at, of in rows if at is not None])
+
+
+def _described(count: float, head: Sequence[tuple[int, int]]) -> Look:
+    """Say what events are like whose head is this.
+
+    In order of time, or key by key in order of time, the head is a stretch of them all. Else it is a sample.
+
+    >>> _described(1e6, [(second * 1_000_000, second % 2) for second in range(100)])
+    Look(events=1000000.0, rate=1.0, keys=2)
+    >>> _described(1e6, [(second * 1_000_000, 0) for second in (99, 4, 50, 20, 70, 1, 30, 10, 80, 0)])
+    Look(events=1000000.0, rate=10101.0, keys=1)
+    """
+    if len(head) < 2 or count == inf:
+        return Look(count)
+    times = [at for at, _ in head]
+    span = max(times) - min(times)
+    if not span:
+        return Look(count)
+    in_order = sum(one <= other for one, other in pairwise(times)) >= IN_ORDER * (len(times) - 1)
+    rate = ((len(times) if in_order else count) - 1) / span * 1e6
+    often = Counter(Counter(of for _, of in head).values())
+    distinct = sum(often.values())
+    return Look(count, round(rate, 6), min(round(count), estimated_keys(distinct, often[1], often[2])))
+
+
+def estimated_keys(distinct: int, once: int, twice: int) -> int:
+    """Estimate how many keys there are by how many were seen, once, and twice (Chao 1984).
+
+    >>> estimated_keys(20, 0, 0), estimated_keys(100, 40, 20)
+    (20, 137)
+    """
+    return round(distinct + once * (once - 1) / (2 * (twice + 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    """A line of the plan that Spark has for the events."""
+
+    name: str
+    depth: int
+    size: float
+    rows: float | None
+
+
+def _operators(events: DataFrame) -> Iterator[_Operator]:
+    """Read the plan that Spark has for the events, which it tells in no other public way."""
+    with redirect_stdout(StringIO()) as text:
+        events.explain(mode="cost")
+    for line in text.getvalue().splitlines():
+        if found := _LINE.match(line):
+            size = float(found["size"]) * 2.0 ** _UNITS.get(found["unit"], 60)
+            rows = float(found["rows"]) if found["rows"] else None
+            yield _Operator(found["name"], len(found["indent"]), size, rows)
+
+
+def _count(events: DataFrame, operators: Sequence[_Operator]) -> float:
+    """Count the events: as Spark says, else those in the footers of the files, else by the bytes that are read."""
+    if not operators:
+        return inf
+    if operators[0].rows is not None:
+        return operators[0].rows
+    depths = [each.depth for each in operators]
+    leaves = [one for one, below in zip(operators, [*depths[1:], 0], strict=True) if below <= one.depth]
+    known = [each.rows for each in leaves if each.rows is not None]
+    if len(known) == len(leaves):
+        return sum(known)
+    files = count_rows(events.inputFiles()) if all(each.name == "Relation" for each in leaves) else None
+    if files is not None:
+        return files
+    size = sum(each.size for each in leaves)
+    return size / BYTES if size < _UNKNOWN else inf
