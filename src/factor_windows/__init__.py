@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from factor_windows.algebra.window import Window, hopping, tumbling
 from factor_windows.errors import (
@@ -75,19 +75,41 @@ def aggregate(
     windows: Sequence[Window],
     aggregates: Sequence[str],
     keys: Sequence[str] = (),
-    statistics: Statistics | None = None,
+    statistics: Statistics | Literal["auto"] | None = "auto",
 ) -> DataFrame:
-    """Aggregate a DataFrame over many windows: a query, its plan and its run in one call."""
+    """Aggregate a DataFrame over many windows: a query, its plan and its run in one call.
+
+    By default the plan is made for what a quick look at a batch says: how many events there are, and, of many, what the
+    first few thousand are like. `statistics` from `analyze` say it exactly; `None` assumes a dense stream.
+    """
+    from factor_windows.engines.spark_batch import plan_for
+    from factor_windows.spark.messages import check_events
+
     query = Query(time=time, keys=keys, windows=windows, aggregates=aggregates)
-    result: DataFrame = optimize(query, statistics=statistics).run(events)
+    check_events(events)
+    if statistics == "auto":
+        plan, looks = plan_for(optimize(query), events), statistics
+    else:
+        plan, looks = optimize(query, statistics=statistics), None
+    result: DataFrame = plan.run(events, statistics=looks)
     return result
 
 
-def sql(spark: SparkSession, text: str, *, dialect: str | None = None, time: str | None = None) -> DataFrame:
-    """Run a SQL query over many windows, of Spark, Azure Stream Analytics or Flink, on a Spark session."""
+def sql(
+    spark: SparkSession,
+    text: str,
+    *,
+    dialect: str | None = None,
+    time: str | None = None,
+    statistics: Literal["auto"] | None = "auto",
+) -> DataFrame:
+    """Run a SQL query over many windows, of Spark, Azure Stream Analytics or Flink, on a Spark session.
+
+    The plan is made for what a quick look at the events says, unless `statistics` is `None`.
+    """
     from factor_windows.engines.spark_statement import sql as run
 
-    return run(spark, text, dialect=dialect, time=time)
+    return run(spark, text, dialect=dialect, time=time, looks=statistics == "auto")
 
 
 def __getattr__(name: str) -> object:

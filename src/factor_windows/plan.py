@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from factor_windows.cost.model import Cost, CostModel
 from factor_windows.cost.spark import SparkCost
@@ -242,12 +242,22 @@ class Plan:
 
         return emit(self.passes[0], dialect=dialect) if self.is_single else emit_shared(self, dialect=dialect)
 
-    def run(self, events: DataFrame, *, mode: Mode = "append", checkpoint: str | PathLike[str] | None = None) -> Any:
+    def run(
+        self,
+        events: DataFrame,
+        *,
+        mode: Mode = "append",
+        checkpoint: str | PathLike[str] | None = None,
+        statistics: Literal["auto"] | None = "auto",
+    ) -> Any:
         """Compute the plan over a PySpark DataFrame of events, a batch or a stream.
 
         One query gives a DataFrame. Several give, for a batch, a mapping from each query's name to its result: they
         share one pass, whose outcome Spark keeps until `unpersist()` is called on the mapping. For a stream they give
         one DataFrame with a `query_id`, which `factor_windows.split_by_query` tells apart in each micro-batch.
+
+        A plan that was made without statistics stays as it is, but how it runs on a batch is chosen by a quick look at
+        the events: at how many there are, and, of many, at the first few thousand. `statistics=None` takes no look.
 
         For streams, `mode` is the output mode in which the result will be written: append, update or complete. Given
         the `checkpoint` that it will be written with, a plan that does not fit the state there is refused.
@@ -260,7 +270,10 @@ class Plan:
             if self.is_single:
                 return spark_stream.run(self.passes[0], events, mode=mode, checkpoint=checkpoint)
             return spark_queries.stream(self, events, mode=mode, checkpoint=checkpoint)
-        return spark_batch.run(self.passes[0], events) if self.is_single else spark_queries.batch(self, events)
+        looks = statistics == "auto"
+        if self.is_single:
+            return spark_batch.run(self.passes[0], events, looks=looks)
+        return spark_queries.batch(self, events, looks=looks)
 
     def flush(
         self,

@@ -24,7 +24,7 @@ class Prices:
     """Giving one event to one instance: fanning it out, and updating a hash table."""
     merge: float = 70.0
     """The same for one row of partial results."""
-    crowded: float = 25.0
+    crowded: float = 40.0
     """How much more an update takes where there are keys, or too many groups for Spark's quick hash table."""
     shuffle: float = 210.0
     """Moving one row to where its group is."""

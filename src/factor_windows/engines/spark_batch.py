@@ -18,20 +18,28 @@ from factor_windows.physical import PhysicalPlan, Target
 from factor_windows.physical.choose import PARTITIONS, spark_cost
 from factor_windows.physical.steps import Chunk, Group, Repartition, Step, Unpack, slot_column
 from factor_windows.physical.terms import look_up
+from factor_windows.plan import Plan
 from factor_windows.query import Query
+from factor_windows.search.plan_request import plan_request
+from factor_windows.spark.absent import check_absent
 from factor_windows.spark.look import look
-from factor_windows.spark.messages import check_events
-from factor_windows.spark.result import apply_post_aggregation
+from factor_windows.spark.messages import check_events, spark_says
+from factor_windows.spark.naive import naive
+from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
 from factor_windows.spark.typed import has_maps
 from factor_windows.spark.types import microseconds, packing_of
 from factor_windows.tree import Pass
 
+OWN_QUERY = "one window has nothing to share: your query runs as it is"
+
 
 def run(plan: Pass, events: DataFrame, *, looks: bool = True) -> DataFrame:
     """Compute a plan over a batch of events; unless it was made for their statistics, it `looks` how to do it."""
+    if is_own_query(plan):
+        return apply_post_aggregation(plan.query, _own_query(plan.query, events))
     on_spark = SparkColumns(plan.query, events, text_as_bytes=True)
     if looks:
-        plan, _ = fit_to_look(plan, on_spark, events)
+        plan, _ = _fit(plan, on_spark, events)
     return apply_post_aggregation(plan.query, render(compile_for(plan, on_spark), on_spark, events))
 
 
@@ -42,12 +50,42 @@ def explained(plan: Pass, events: DataFrame) -> PhysicalPlan:
         raise OptionError("these events are a stream; explain(streaming=True) says how a plan runs on one")
     events = with_columns(events, plan.workload.derived)
     on_spark = SparkColumns(plan.query, events, text_as_bytes=True)
-    plan, seen = fit_to_look(plan, on_spark, events)
+    note = OWN_QUERY
+    if not is_own_query(plan):
+        plan, seen = _fit(plan, on_spark, events)
+        note = f"a look at the events: {seen}" if seen else ""
     compiled = compile_for(plan, on_spark)
-    if seen is None:
-        return compiled
     layout = compiled.layout
-    return replace(compiled, layout=replace(layout, notes=(f"a look at the events: {seen}", *layout.notes)))
+    return replace(compiled, layout=replace(layout, notes=(*filter(None, [note]), *layout.notes)))
+
+
+def is_own_query(plan: Pass) -> bool:
+    """Say whether Spark computes the query as it is: one window, of the events, has nothing to share.
+
+    First and last values are another thing: Spark takes them in any order, and a plan in order of time.
+    """
+    query = plan.query
+    return len(query.windows) == len(plan.nodes) == 1 and not any(
+        each.function.by_time for each in query.parsed_aggregates
+    )
+
+
+def _own_query(query: Query, events: DataFrame) -> DataFrame:
+    check_absent(query, events)
+    with spark_says("Spark cannot read the query"):
+        return naive(query, events).withMetadata("window_id", {WINDOW_NAMES: list(query.window_names)})
+
+
+def plan_for(plan: Plan, events: DataFrame) -> Plan:
+    """Plan again, for what a quick look at the events says, unless it is known already what they are like."""
+    options = plan.request.options
+    if events.isStreaming or not plan.is_single or options.events < inf or is_own_query(plan.passes[0]):
+        return plan
+    seen = look_at(plan.query, events)
+    known = replace(options, events=seen.events)
+    if options.rate is None and seen.rate is not None:
+        known = replace(known, rate=seen.rate, unit="1 second", keys=seen.keys)
+    return plan_request(replace(plan.request, options=known))
 
 
 def look_at(query: Query, events: DataFrame) -> Look:
@@ -55,7 +93,7 @@ def look_at(query: Query, events: DataFrame) -> Look:
     return _look(query, SparkColumns(query, events, text_as_bytes=True), events)
 
 
-def fit_to_look(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Pass, Look | None]:
+def _fit(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Pass, Look | None]:
     """Price the ways to run a plan by a quick look at the events, unless it is known already what they are like."""
     cost = spark_cost(plan)
     if cost.units < inf:
@@ -101,9 +139,9 @@ def _taken(step: Step, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:
             own, near = f"{step.start} - {after}", f"{after} < {step.reach}"
             chunks = f"CASE WHEN {near} THEN array({own}, {own} - {step.length}) ELSE array({own}) END"
             return rows.selectExpr("*", f"explode({chunks}) AS {step.column}")
-        case Repartition(by=by, sort=sort):
-            # Spark chooses into how many partitions, and merges those that turn out small.
-            moved = rows.repartition(*by)
+        case Repartition(by=by, partitions=partitions, sort=sort):
+            # Without a number Spark chooses one, and joins those partitions that turn out small.
+            moved = rows.repartition(partitions, *by) if partitions else rows.repartition(*by)
             return moved.sortWithinPartitions(*sort) if sort else moved
         case Unpack():
             return _unpacked(step, rows, on_spark)

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField
+from pyspark.sql.types import DataType, NumericType, StringType, StructField
 
 from factor_windows.engines.spark_words import SparkWords
 from factor_windows.functions.guards import in_order
 from factor_windows.physical.steps import Explode, Filter, Group, Project, Scan, Show, Step
 from factor_windows.physical.target import Names
-from factor_windows.physical.terms import Column
+from factor_windows.physical.terms import Column, Term
 from factor_windows.query import WINDOW_COLUMNS, Query
 from factor_windows.spark.absent import check_absent
 from factor_windows.spark.messages import spark_says
+from factor_windows.spark.nullability import text_of
 from factor_windows.spark.result import WINDOW_NAMES
 from factor_windows.spark.types import Types, microseconds, timestamp, types_of
 
@@ -85,30 +87,38 @@ class SparkColumns:
     def show(self, show: Show, rows: DataFrame) -> DataFrame:
         """Lower the states, name the windows, and give columns their names and types."""
         names = [several or ("",) for several in show.names]
-        place = F.expr(f"{show.node} + 1")
         if all(len(several) == 1 for several in names):
             # Without ANSI mode Spark does not know that there is always one.
-            window_id = F.coalesce(F.element_at(F.lit([name for [name] in names]), place), F.lit(""))
+            listed = ", ".join(text_of(name) for [name] in names)
+            window_id = F.expr(f"coalesce(element_at(array({listed}), {show.node} + 1), '')")
         else:
-            every = F.element_at(F.array(*(F.lit(list(several)) for several in names)), place)
-            rows = rows.withColumn(self.names.entry, F.explode(every))
+            lists = ", ".join(f"array({', '.join(map(text_of, several))})" for several in names)
+            every = f"explode(element_at(array({lists}), {show.node} + 1)) AS {self.names.entry}"
+            rows = rows.selectExpr("*", every)
             window_id = F.col(self.names.entry)
         noted = {WINDOW_NAMES: list(dict.fromkeys(self.query.window_names))}
         ends = (F.expr(timestamp(self.words.term(each), self.types.time)) for each in (show.start, show.end))
-        values = [
-            F.col(value.name) if isinstance(value, Column) else F.expr(self.words.term(value)).cast(result.type)
+        values = (
+            F.col(value.name) if isinstance(value, Column) else self._value(value, result.type)
             for value, result in zip(show.values, self.types.results, strict=True)
-        ]
-        keys = [
+        )
+        keys = (
             F.col(key).cast(field.dataType).alias(field.name, metadata=field.metadata)
             if self._as_bytes(field)
             else F.col(key)
             for key, field in zip(show.keys, self.types.keys, strict=True)
-        ]
+        )
         columns = [*keys, window_id.alias("window_id", metadata=noted), *ends, *values]
         results = (result.name for result in self.types.results)
         labels = [*(field.name for field in self.types.keys), *WINDOW_COLUMNS, *results]
         return rows.select(*(column.alias(name) for column, name in zip(columns, labels, strict=True)))
+
+    def _value(self, value: Term, type: DataType) -> SparkColumn:
+        """Return a value as the type that the user's own query gives it; numbers in fewer calls into Spark."""
+        text = self.words.term(value)
+        if isinstance(type, NumericType):
+            return F.expr(f"CAST({text} AS {type.simpleString()})")
+        return F.expr(text).cast(type)
 
     @property
     def _needs_fractions(self) -> bool:

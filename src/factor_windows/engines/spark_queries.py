@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from math import ceil, inf
 from os import PathLike
@@ -60,9 +61,9 @@ class Results(dict[str, DataFrame]):
             rows.unpersist()
 
 
-def batch(plan: Plan, events: DataFrame) -> Results:
-    """Compute all queries over a batch of events."""
-    return _results(fit_to_events(plan, events), events, one_batch.run)
+def batch(plan: Plan, events: DataFrame, *, looks: bool = True) -> Results:
+    """Compute all queries over a batch of events; unless its statistics were given, each pass `looks` at them."""
+    return _results(fit_to_events(plan, events), events, partial(one_batch.run, looks=looks))
 
 
 def flush(

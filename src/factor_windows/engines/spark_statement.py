@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from factor_windows.engines import spark_queries as many
+from factor_windows.engines.spark_batch import plan_for
 from factor_windows.engines.spark_stream_statement import run_on_stream
 from factor_windows.engines.sql import emit_statement
 from factor_windows.errors import SqlError
@@ -39,7 +40,9 @@ def tables_of(spark: SparkSession) -> Tables:
     return Tables(columns, str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true")
 
 
-def sql(spark: SparkSession, text: str, *, dialect: str | None = None, time: str | None = None) -> DataFrame:
+def sql(
+    spark: SparkSession, text: str, *, dialect: str | None = None, time: str | None = None, looks: bool = True
+) -> DataFrame:
     """Run one statement, with tables looked up in the session; what is around its query is done as Spark does it."""
     statements = read(text, dialect=dialect, time=time, tables=tables_of(spark))
     if len(statements) > 1:
@@ -47,25 +50,29 @@ def sql(spark: SparkSession, text: str, *, dialect: str | None = None, time: str
             f"the text has {len(statements)} statements; run them one at a time, or with "
             "fw.optimize(fw.parse(text)).run(events)"
         )
-    [result] = run(spark, plan_script(statements))
+    [result] = run(spark, plan_script(statements), looks=looks)
     return _commanded(spark, statements[0], result) if statements[0].command else result
 
 
-def run(spark: SparkSession, script: Script, *, kept: ExitStack | None = None) -> list[DataFrame]:
+def run(spark: SparkSession, script: Script, *, kept: ExitStack | None = None, looks: bool = True) -> list[DataFrame]:
     """Run the statements of a script by its plans; queries that share one share a pass over their events.
 
-    Spark keeps the outcome of a shared pass until `kept` is closed.
+    A plan is made again for what a quick look at a batch says, if it `looks`. Spark keeps the outcome of a shared pass
+    until `kept` is closed.
     """
     with spark_says(CANNOT_RUN):
         computed: dict[str, DataFrame] = {}
+        statistics: Literal["auto"] | None = "auto" if looks else None
         for plan in script.plans:
             if plan.is_single:
-                computed[plan.query.name] = plan.run(_events(spark, plan.query))
+                events = _events(spark, plan.query)
+                fitting = plan_for(plan, events) if looks else plan
+                computed[plan.query.name] = fitting.run(events, statistics=statistics)
             else:
                 events = _events(spark, plan.queries[0])
                 if events.isStreaming:
                     return [run_on_stream(script, events)]
-                results = many.batch(plan, events)
+                results = many.batch(plan, events, looks=looks)
                 if kept is not None:
                     kept.enter_context(results)
                 computed |= results

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import inf
+from math import ceil, inf
 
 from factor_windows.algebra.pane_row import Packing, PaneRow
 from factor_windows.algebra.window import readable
@@ -23,6 +23,13 @@ PARTITIONS = 200
 """How many partitions Spark's shuffles have by default."""
 ROWS_PER_PARTITION = 15_000
 """How many rows Spark leaves in a partition, at least, where it may merge small ones: they take a megabyte."""
+MERGES_PER_PARTITION = 300_000
+"""How many rows are merged in a partition at most, if more partitions help: rows grow there, which Spark, judging
+partitions by their size before that and joining small ones, does not foresee. Others are left to Spark."""
+FINER = 4
+"""How many times as many partitions as a session's shuffles have there are at most then."""
+MANY_PARTITIONS = 128
+"""And how many at most."""
 WORTH_A_LEVEL = 1.05
 """How much less work a level more must leave: shallow plans are easier to read and surer to do well."""
 WORTH_AN_OPERATOR = 1.7
@@ -54,8 +61,10 @@ def choose_layout(
                 works[depth], least[depth] = work, layout
     depth = min(works, key=lambda each: works[each] * worth ** max(0, each - 2) * WORTH_A_LEVEL ** (each > 1))
     chosen = least[depth]
-    notes = [] if streaming else _notes(chosen, plan, cost)
-    return replace(chosen, notes=(_depth_note(depth, works), *notes))
+    if streaming:
+        return replace(chosen, notes=(_depth_note(depth, works),))
+    notes = (_depth_note(depth, works), *_notes(chosen, plan, cost))
+    return replace(chosen, partitions=_partitions(chosen, plan, cost, partitions), notes=notes)
 
 
 def spark_cost(plan: Pass) -> SparkCost:
@@ -131,6 +140,17 @@ def _distributions(layout: Layout, plan: Pass, partitions: int, cost: SparkCost)
         # No row lies in two chunks.
         chunk = -(-chunk // layout.pane_row.window.range) * layout.pane_row.window.range
     yield replace(layout, distribution=Distribution.BY_KEY_AND_CHUNK, chunk=chunk)
+
+
+def _partitions(layout: Layout, plan: Pass, cost: SparkCost, partitions: int) -> int | None:
+    """Say into how many partitions rows are moved, where so much is done with them that Spark's number is too few."""
+    if layout.distribution is Distribution.BY_LEVEL:
+        return None
+    counts = count_work(layout, plan, cost, partitions)
+    done = counts["merge"] + (counts["update"] if layout.distribution is Distribution.EVENTS_BY_KEY else 0.0)
+    needed = ceil(done * cost.units / MERGES_PER_PARTITION)
+    most = max(partitions, min(FINER * partitions, MANY_PARTITIONS))
+    return min(needed, most) if needed > partitions else None
 
 
 def _notes(layout: Layout, plan: Pass, cost: SparkCost) -> Iterator[str]:

@@ -69,7 +69,7 @@ class _Compiler:
             yield self._show()
             return
         if self.layout.distribution is Distribution.EVENTS_BY_KEY:
-            yield Repartition(self.names.keys)
+            yield Repartition(self.names.keys, self.layout.partitions)
         first, *others = self.layout.levels
         yield from self._pack() if row else self._level(first, is_first=True, is_last=not others)
         if others:
@@ -251,7 +251,7 @@ class _Compiler:
             yield Chunk(names.chunk, names.start, layout.chunk, offset, self.longest)
         # Rows in order of time keep the hash table of the next level warm: a third less time for ten windows.
         ordered = tuple(key for key in names.keys if key not in self.target.unsorted)
-        yield Repartition((*names.keys, *self.chunk), sort=(*ordered, names.start))
+        yield Repartition((*names.keys, *self.chunk), layout.partitions, sort=(*ordered, names.start))
 
     def _end(self, places: Sequence[int]) -> Term:
         """Return the end of a row's instance, which is one of some nodes."""

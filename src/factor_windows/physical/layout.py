@@ -56,6 +56,8 @@ class Layout:
     distribution: Distribution = Distribution.BY_LEVEL
     chunk: int = 0
     """The length of a chunk in microseconds."""
+    partitions: int | None = None
+    """Into how many partitions rows are moved; `None` leaves it to the engine."""
     notes: tuple[str, ...] = ()
     """Why it runs this way, a sentence for each choice."""
     pane_row: PaneRow | None = None

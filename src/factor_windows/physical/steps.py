@@ -80,6 +80,7 @@ class Repartition:
     """Bring all rows with the same values into one partition, sorted there."""
 
     by: tuple[str, ...]
+    partitions: int | None = None
     sort: tuple[str, ...] = ()
 
 

@@ -25,6 +25,9 @@ BYTES = 8
 """How many bytes an event takes in a file, roughly, where nothing says how many there are."""
 IN_ORDER = 0.8
 """What share of the events must come after the one before for all to be taken as in the order of time."""
+MOST_SEEN = 1_000
+"""How many looks are remembered."""
+_seen: dict[tuple[int, float], Look] = {}
 _ROW_BY_ROW = {
     *("Filter", "Generate", "InMemoryRelation", "LocalRelation", "Project", "Range", "Relation", "RelationV2"),
     *("Sample", "SubqueryAlias", "Union"),
@@ -49,8 +52,14 @@ def look(events: DataFrame, time: str, keys: Sequence[str], *, head: bool = True
     if not head or count < WORTH_A_HEAD or not all(each.name in _ROW_BY_ROW for each in operators):
         return Look(count)
     key = f"xxhash64({', '.join(keys)})" if keys else "0L"
-    rows = events.select(F.expr(time), F.expr(key)).limit(HEAD).collect()
-    return _described(count, [(at, of) for at, of in rows if at is not None])
+    rows = events.select(F.expr(time), F.expr(key)).limit(HEAD)
+    # A plan that runs again over as many events looks once; if they are others by now, it is only slower.
+    asked = rows.semanticHash(), count
+    if asked not in _seen:
+        if len(_seen) >= MOST_SEEN:
+            _seen.clear()
+        _seen[asked] = _described(count, [(at, of) for at, of in rows.collect() if at is not None])
+    return _seen[asked]
 
 
 def _described(count: float, head: Sequence[tuple[int, int]]) -> Look:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import types as T
 
+_PLAIN = re.compile(r"[\w /.@:,()-]*", re.ASCII)
 _VALUES: tuple[tuple[type[T.DataType], str], ...] = (
     (T.DecimalType, "0BD"),
     (T.NumericType, "0Y"),
@@ -38,9 +41,12 @@ def _value(kind: T.DataType) -> str | None:
         values = [_value(field.dataType) for field in kind]
         if None in values:
             return None
-        return f"named_struct({', '.join(f'{_text(f.name)}, {v}' for f, v in zip(kind, values, strict=True))})"
+        return f"named_struct({', '.join(f'{text_of(f.name)}, {v}' for f, v in zip(kind, values, strict=True))})"
     return next((value for type_, value in _VALUES if isinstance(kind, type_)), None)
 
 
-def _text(name: str) -> str:
+def text_of(name: str) -> str:
+    """Write a text as Spark reads it, whatever it holds and whatever the session takes a backslash for."""
+    if _PLAIN.fullmatch(name):
+        return f"'{name}'"
     return f"CAST(X'{name.encode().hex()}' AS STRING)"
