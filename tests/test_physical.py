@@ -11,7 +11,7 @@ from factor_windows import PlanError, Query, Window, hopping, optimize, physical
 from factor_windows.algebra.pane_row import Packing
 from factor_windows.algebra.slices import Slices
 from factor_windows.engines.python import evaluate, run
-from factor_windows.physical import Target
+from factor_windows.physical import Target, choose
 from factor_windows.physical.assigner import RAW
 from factor_windows.physical.choose import FAST_HASH_GROUPS, choose_layout, count_work
 from factor_windows.physical.layout import Distribution, Layout, flatten, layouts
@@ -93,30 +93,41 @@ def test_small_data_runs_in_one_level_and_large_data_in_two():
     assert [len(choose_layout(optimize(query, statistics=each).passes[0]).levels) for each in (Small, Large)] == [1, 2]
 
 
-def test_few_rows_are_brought_together_in_few_partitions():
-    """A task takes longer than merging a few rows; where nobody knows how many there are, work is spread finely."""
-    windows = [Window(range=n * 1_000_000, slide=n * 1_000_000) for n in range(20, 120, 10)]
-    query = Query(time="ts", windows=windows, aggregates=["min(v)"])
+class Stream:
+    """The statistics of a stream."""
 
-    class Known:
-        rate, keys, events = 100.0, 1, 5_000_000
-
-    class Long(Known):
-        events = 10**10
-
-    assert choose_layout(optimize(query, statistics=Known()).passes[0], partitions=8).partitions == 1
-    assert choose_layout(optimize(query, statistics=Long()).passes[0], partitions=8).partitions == 32
-    assert choose_layout(optimize(query, rate=100, unit="1 second").passes[0], partitions=8).partitions == 32
+    def __init__(self, rate, keys, events):
+        self.rate, self.keys, self.events = rate, keys, events
 
 
-@pytest.mark.parametrize(
-    ("keys", "distribution", "partitions"),
-    [(15, Distribution.BY_KEY_AND_CHUNK, 32), (20, Distribution.BY_KEY, 10), (500, Distribution.BY_KEY, 32)],
-)
-def test_keys_are_enough_to_spread_the_work_if_every_partition_has_two(keys, distribution, partitions):
+def hopping_by_key(keys, events):
+    """Plan an hour by ten seconds: so many updates of each pane that it is moved to all that reads it."""
+    query = Query(time="ts", keys=["k"], windows=[hopping("1h", "10s"), tumbling("10s")], aggregates=["min(v)"])
+    return optimize(query, search="factor", statistics=Stream(100.0 * keys, keys, events)).passes[0]
+
+
+def test_spark_chooses_the_partitions_unless_rows_grow_too_much_there():
+    """A task takes longer than merging a few rows; partitions of many rows that grow take more memory than there is."""
+    few, many = (choose_layout(hopping_by_key(500, events), partitions=8) for events in (10**6, 10**9))
+    assert few.partitions is None
+    assert many.partitions == 32
+
+
+@pytest.mark.parametrize(("keys", "distribution"), [(15, Distribution.BY_KEY_AND_CHUNK), (20, Distribution.BY_KEY)])
+def test_keys_are_enough_to_spread_the_work_if_every_partition_has_two(keys, distribution):
+    assert choose_layout(hopping_by_key(keys, 10**9), partitions=8).distribution is distribution
+
+
+def test_levels_that_leave_few_rows_bring_them_together_by_themselves():
     query = Query(time="t", keys=["k"], windows=[tumbling(f"{n}s") for n in (20, 30, 50)], aggregates=["sum(v)"])
-    physical = choose_layout(optimize(query, rate=1000 * keys, unit="1 second", keys=keys).passes[0], partitions=8)
-    assert (physical.distribution, physical.partitions) == (distribution, partitions)
+    plan = optimize(query, statistics=Stream(1000.0, 20, 10**7)).passes[0]
+    assert choose_layout(plan, partitions=8).distribution is Distribution.BY_LEVEL
+
+
+def test_sparse_events_are_moved_once_and_panes_of_them_never():
+    query = Query(time="t", keys=["k"], windows=[tumbling(f"{n}s") for n in (20, 30, 50)], aggregates=["sum(v)"])
+    plan = optimize(query, statistics=Stream(100.0, 10**6, 10**7)).passes[0]
+    assert choose_layout(plan, partitions=8).distribution is Distribution.EVENTS_BY_KEY
 
 
 @pytest.mark.parametrize(("keys", "crowded"), [([], 1 - FAST_HASH_GROUPS / 1_000_000), (["k"], 1.0)])
@@ -147,7 +158,7 @@ def test_no_row_is_copied_more_often_than_the_cost_says(function):
 
 def keyed(*windows, function="min(v)", **options):
     query = Query(time="t", keys=["k"], windows=windows, aggregates=[function])
-    return query, optimize(query, rate=100, unit="1 second", keys=20, **options)
+    return query, optimize(query, slices=False, **({"statistics": Stream(20.0, 20, 10**8)} | options))
 
 
 def test_panes_of_few_events_are_packed_and_those_of_many_are_not():
@@ -158,6 +169,11 @@ def test_panes_of_few_events_are_packed_and_those_of_many_are_not():
     assert packs[1] is None
 
 
+def test_packs_are_not_worth_their_code_for_few_events():
+    query, plan = keyed(*(tumbling(f"{n}s") for n in (10, 15, 20, 35)), statistics=Stream(20.0, 20, 10**6))
+    assert choose_layout(plan.passes[0], packing=Packing.of(query)).pane_row is None
+
+
 def test_windows_that_fit_into_a_pack_are_merged_there_and_need_no_second_level():
     query, plan = keyed(tumbling("10s"), tumbling("15s"), tumbling("20s"), tumbling("1m"))
     physical = choose_layout(plan.passes[0], packing=Packing.of(query))
@@ -165,10 +181,12 @@ def test_windows_that_fit_into_a_pack_are_merged_there_and_need_no_second_level(
     assert {plan.nodes[place].window for place in physical.unpacked(plan.passes[0])} == set(query.windows)
 
 
-def test_chunks_are_whole_packs():
+def test_chunks_are_whole_packs(monkeypatch):
+    monkeypatch.setattr(choose, "STAGES", {Distribution.BY_KEY_AND_CHUNK: -100.0})
     windows = [tumbling(f"{seconds} seconds") for seconds in range(10, 60, 5)]
     query = Query(time="t", windows=windows, aggregates=["sum(v)"])
-    physical = choose_layout(optimize(query, rate=1, unit="1 second").passes[0], packing=Packing.of(query))
+    plan = optimize(query, slices=False, statistics=Stream(1.0, 1, 10**8)).passes[0]
+    physical = choose_layout(plan, packing=Packing.of(query))
     assert physical.distribution == Distribution.BY_KEY_AND_CHUNK
     assert (physical.pane_row.window.range, physical.pane_row.slots) == (120_000_000, 24)
     assert physical.chunk % physical.pane_row.window.range == 0
@@ -191,7 +209,7 @@ def compiled_paper_plan():
 
 def test_a_physical_plan_prints_itself():
     assert str(compiled_paper_plan()).splitlines()[1:] == [
-        "  partial results are brought together by chunks of 1 day 18 hours 40 minutes",
+        "  each level brings its rows together by itself",
         "  level 1",
         "    10 minutes from raw events",
         "  level 2",
@@ -201,7 +219,8 @@ def test_a_physical_plan_prints_itself():
     ]
 
 
-def test_a_physical_plan_refuses_a_column_that_nobody_makes():
+def test_a_physical_plan_refuses_a_column_that_nobody_makes(monkeypatch):
+    monkeypatch.setattr(choose, "STAGES", {Distribution.BY_KEY_AND_CHUNK: -100.0})
     compiled = compiled_paper_plan()
     steps = tuple(step for step in compiled.steps if not isinstance(step, Chunk))
     with pytest.raises(PlanError, match="Repartition reads the column '__fw_chunk', which no step before it makes"):

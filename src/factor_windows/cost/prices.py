@@ -18,7 +18,7 @@ class Prices:
     2.0
     """
 
-    scan: float = 26.0
+    scan: float = 22.0
     """Reading one event."""
     update: float = 15.0
     """Giving one event to one instance: fanning it out, and updating a hash table."""
@@ -26,11 +26,9 @@ class Prices:
     """The same for one row of partial results."""
     crowded: float = 40.0
     """How much more an update takes where there are keys, or too many groups for Spark's quick hash table."""
-    shuffle: float = 210.0
+    shuffle: float = 230.0
     """Moving one row to where its group is."""
-    sort: float = 600.0
-    """Moving one row of partial results once more, to where all that reads it is, in order of time."""
-    group: float = 370.0
+    group: float = 280.0
     """Emitting one row from an aggregation, merged from what was moved there."""
     edge: float = 3.0
     """Looking at one more progression of edges to find the slice of a row."""

@@ -173,10 +173,10 @@ class SparkCost(CostModel):
         shuffle, slot, group = (self.prices.relative(name) for name in ("shuffle", "slot", "group"))
         rows = self.rows(segmentation)
         packed = (
-            self.rows(pack.window) * shuffle + self.rate * pack.columns * slot + rows * group
+            self.rows(pack.window) * (shuffle + group) + self.rate * pack.columns * slot + rows * group
             for pack in ways_to_pack(segmentation, self.states)
         )
-        return min([rows * shuffle, *packed])
+        return min([rows * (shuffle + group), *packed])
 
     def _finding(self, segmentation: Segmentation, read: float) -> float:
         """Price the search for the slice that each row belongs to."""

@@ -27,7 +27,7 @@ from factor_windows.spark.messages import check_events, spark_says
 from factor_windows.spark.naive import naive
 from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
 from factor_windows.spark.typed import has_maps
-from factor_windows.spark.types import microseconds, packing_of
+from factor_windows.spark.types import check_time, microseconds, packing_of
 from factor_windows.tree import Pass
 
 OWN_QUERY = "one window has nothing to share: your query runs as it is"
@@ -73,6 +73,7 @@ def is_own_query(plan: Pass) -> bool:
 def _own_query(query: Query, events: DataFrame) -> DataFrame:
     check_absent(query, events)
     with spark_says("Spark cannot read the query"):
+        check_time(query, events)
         return naive(query, events).withMetadata("window_id", {WINDOW_NAMES: list(query.window_names)})
 
 

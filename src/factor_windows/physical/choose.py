@@ -40,6 +40,8 @@ ASSUMED_EVENTS = 1e7
 """How many events a batch is taken to have, if nobody knows."""
 STAGES = {Distribution.BY_KEY: 1.0, Distribution.BY_KEY_AND_CHUNK: 3.0}
 """What it takes to plan a move of partial results, and to generate its code, in stages: most of it in a first run."""
+MOVES_TO_SORT = 2.4
+"""What it takes to move a row of partial results once more, and to sort it there, beyond a plain move."""
 STAGES_TO_PACK = 1.5
 """The same for pane rows."""
 
@@ -93,25 +95,22 @@ def count_work(layout: Layout, plan: Pass, cost: SparkCost, partitions: int = PA
         counts["crowded"] = counts["update"] * (1 - FAST_HASH_GROUPS / (emitted[0] * cost.units))
     match layout.distribution:
         case Distribution.EVENTS_BY_KEY:
-            moves, moved, sorted_ = 1, cost.rate, 0.0
+            moves, moved = 1, cost.rate
         case Distribution.BY_LEVEL:
             # Each partition has partial results of most instances, and sends them all.
             spread = max(2.0, min(partitions, emitted[0] * cost.units / ROWS_PER_PARTITION))
             partial = (min(read, spread * made) for read, made in zip(reads[1:], emitted[1:], strict=True))
-            moves, moved, sorted_ = len(levels), emitted[0] + sum(partial), 0.0
+            moves, moved = len(levels), emitted[0] + sum(partial)
         case _:
-            moves = min(len(levels), 2)
-            moved, sorted_ = emitted[0] * moves, emitted[0]
+            moves, moved = 2, emitted[0] * (2 + MOVES_TO_SORT)
     unpacked = sum(rows[place] for place in layout.unpacked(plan)) if row else 0.0
-    made = sum(emitted[1:]) + unpacked if row or len(levels) > 1 else emitted[0]
     fixed = moves + 1 + STAGES.get(layout.distribution, 0.0) + STAGES_TO_PACK * bool(row)
     return counts | {
         "slot": cost.rate * row.columns if row else 0.0,
         "stage": fixed / cost.units,
         "scan": cost.rate,
         "shuffle": moved,
-        "sort": sorted_,
-        "group": made,
+        "group": sum(emitted) + unpacked,
     }
 
 

@@ -86,6 +86,8 @@ class PhysicalPlan:
         columns: set[str] = set()
         names, places = self.target.names, {self.target.names.node: len(self.plan.nodes)}
         for step in self.steps:
+            if isinstance(step, Explode):
+                places[names.entry] = len(step.sources)
             for lookup in (part for term in _terms_of(step) for part in parts_of(term) if isinstance(part, Lookup)):
                 if len(lookup.values) != places.get(lookup.by, 0):
                     raise PlanError(
@@ -94,9 +96,7 @@ class PhysicalPlan:
             unknown = [name for name in _reads(step) if name not in columns]
             if unknown:
                 raise PlanError(f"{type(step).__name__} reads the column {unknown[0]!r}, which no step before it makes")
-            if isinstance(step, Explode):
-                places[names.entry] = len(step.sources)
-            elif isinstance(step, Group):
+            if isinstance(step, Group):
                 places.pop(names.entry, None)
             columns = self._columns_after(step, columns)
 

@@ -65,12 +65,8 @@ def types_of(query: Query, events: DataFrame, prefix: str, *, earlier: bool = Fa
         ]
         fields = iter(_fields(asked, events))
         results = events.agg(*(F.expr(aggregate) for aggregate in query.asked_aggregates)).schema
-    time = next(fields).dataType
+    time = _checked_time(query, next(fields))
     keys = tuple(islice(fields, len(query.keys)))
-    if not isinstance(time, T.TimestampType | T.TimestampNTZType | T.DateType):
-        raise QueryError(
-            f"time {query.time!r} is of type {time.simpleString()}; it must be a timestamp, a timestamp_ntz or a date"
-        )
     layout, time_column = StateColumns(f"{prefix}s"), f"`{prefix}t`"
     columns = []
     shared = True
@@ -97,6 +93,20 @@ def types_of(query: Query, events: DataFrame, prefix: str, *, earlier: bool = Fa
             )
         )
     return Types(keys, time, tuple(columns), layout.states, shared)
+
+
+def check_time(query: Query, events: DataFrame) -> None:
+    """Refuse a time column that is no time, which Spark's window() would read as one if it is text."""
+    _checked_time(query, *_fields([query.parsed_time.sql], events))
+
+
+def _checked_time(query: Query, field: T.StructField) -> T.DataType:
+    time = field.dataType
+    if not isinstance(time, T.TimestampType | T.TimestampNTZType | T.DateType):
+        raise QueryError(
+            f"time {query.time!r} is of type {time.simpleString()}; it must be a timestamp, a timestamp_ntz or a date"
+        )
+    return time
 
 
 def _fields(texts: Sequence[str], events: DataFrame) -> list[T.StructField]:
