@@ -188,7 +188,7 @@ def test_chunks_are_whole_packs(monkeypatch):
     plan = optimize(query, slices=False, statistics=Stream(1.0, 1, 10**8)).passes[0]
     physical = choose_layout(plan, packing=Packing.of(query))
     assert physical.distribution == Distribution.BY_KEY_AND_CHUNK
-    assert (physical.pane_row.window.range, physical.pane_row.slots) == (120_000_000, 24)
+    assert (physical.pane_row.window.range, physical.pane_row.slots) == (60_000_000, 12)
     assert physical.chunk % physical.pane_row.window.range == 0
 
 

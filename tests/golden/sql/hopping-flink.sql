@@ -35,7 +35,7 @@ level_1 AS (
 level_2 AS (
   SELECT
     `k`,
-    1 AS fw_node,
+    2 AS fw_node,
     fw_start - pmod(fw_start, 300000000) - fw_lag AS fw_start,
     fw_epoch,
     sum(`fw_s0`) AS fw_s0,
@@ -99,7 +99,7 @@ computed AS (
     `fw_s1` AS `s`
   FROM level_2
   JOIN VALUES
-    (1, '1 hour / 5 minutes') AS names(fw_shown, fw_name)
+    (2, '1 hour / 5 minutes') AS names(fw_shown, fw_name)
     ON fw_node = fw_shown
 )
 SELECT
