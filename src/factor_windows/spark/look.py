@@ -23,6 +23,8 @@ WORTH_A_HEAD = 300_000
 """How many events there must be for a look at some of them, which is a job on Spark."""
 BYTES = 8
 """How many bytes an event takes in a file, roughly, where nothing says how many there are."""
+SMALL = 2.0**30
+"""Up to how many bytes it matters how many events there are just; more are many, and may be in very many files."""
 IN_ORDER = 0.8
 """What share of the events must come after the one before for all to be taken as in the order of time."""
 MOST_SEEN = 1_000
@@ -126,8 +128,9 @@ def _count(events: DataFrame, operators: Sequence[_Operator]) -> float:
     known = [each.rows for each in leaves if each.rows is not None]
     if len(known) == len(leaves):
         return sum(known)
-    files = count_rows(events.inputFiles()) if all(each.name == "Relation" for each in leaves) else None
-    if files is not None:
-        return files
     size = sum(each.size for each in leaves)
+    if size < SMALL and all(each.name == "Relation" for each in leaves):
+        in_footers = count_rows(events.inputFiles())
+        if in_footers is not None:
+            return in_footers
     return size / BYTES if size < _UNKNOWN else inf
