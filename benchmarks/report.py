@@ -73,7 +73,7 @@ def _first_runs(results: Sequence[Result], captions: dict[str, str]) -> Iterator
         f"of keys. The events are in Parquet: {STREAMS['devices']}; `plugs` are {STREAMS['plugs']}. "
         "The rows of the first round are compared with those of `naive`, after the time is taken."
     )
-    yield "### Where the time of a first run goes"
+    yield "## Where the time of a first run goes"
     yield (
         "Seconds, medians of each phase. `import`: `import factor_windows`, after PySpark. `read`: "
         "`spark.read.parquet`. `plan`: the query and `optimize`. `build`: the DataFrame, which Spark analyzes. "

@@ -334,7 +334,7 @@ def test_the_report_opens_with_the_first_runs():
     assert row == "| ten tumbling | 1M | 2.0 | 10.0 | 4.0 | 3.0 | 2.00 | 0.40 |"
     assert plugs.startswith("| 1 minute to 1 hour | 3.03M plugs | 2.0 |")
     assert parts[4].startswith("Medians of 1 to 3 runs of each contender")
-    where = parts.index("### Where the time of a first run goes")
+    where = parts.index("## Where the time of a first run goes")
     assert parts[where + 2].splitlines()[:5] == [
         "| windows, events, contender | import | read | plan | build | compile | execute | total | start of Spark |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
