@@ -40,10 +40,10 @@ ASSUMED_EVENTS = 1e7
 """How many events a batch is taken to have, if nobody knows."""
 STAGES = {Distribution.BY_KEY: 1.0, Distribution.BY_KEY_AND_CHUNK: 3.0}
 """What it takes to plan a move of partial results, and to generate its code, in stages: most of it in a first run."""
-MOVES_TO_SORT = 2.4
-"""What it takes to move a row of partial results once more, and to sort it there, beyond a plain move."""
 STAGES_TO_PACK = 1.5
 """The same for pane rows."""
+MOVES_TO_SORT = 2.4
+"""What it takes to move a row of partial results once more, and to sort it there, beyond a plain move."""
 
 
 def choose_layout(
@@ -84,9 +84,9 @@ def count_work(layout: Layout, plan: Pass, cost: SparkCost, partitions: int = PA
     counts = dict.fromkeys(("update", "merge", "crowded", "edge"), 0.0)
     reads = []
     for level in levels:
-        read = [cost.rate if each.source == RAW else rows[each.source] for each in level.assigners]
-        reads.append(sum(each.steps * many for each, many in zip(level.assigners, read, strict=True)))
-        counts["edge"] += sum((len(each.edges) - 1) * many for each, many in zip(level.assigners, read, strict=True))
+        read = [(each, cost.rate if each.source == RAW else rows[each.source]) for each in level.assigners]
+        reads.append(sum(each.steps * many for each, many in read))
+        counts["edge"] += sum((len(each.edges) - 1) * many for each, many in read)
     counts["update"], counts["merge"] = reads[0], sum(reads[1:])
     emitted = [_first_rows(layout, plan, cost), *(sum(rows[place] for place in level.nodes) for level in levels[1:])]
     if cost.keyed:
