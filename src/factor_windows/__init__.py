@@ -82,16 +82,14 @@ def aggregate(
     By default the plan is made for what a quick look at a batch says: how many events there are, and, of many, what the
     first few thousand are like. `statistics` from `analyze` say it exactly; `None` assumes a dense stream.
     """
-    from factor_windows.engines.spark_batch import plan_for
+    from factor_windows.engines.spark_batch import plan_and_run
     from factor_windows.spark.messages import check_events
 
     query = Query(time=time, keys=keys, windows=windows, aggregates=aggregates)
     check_events(events)
     if statistics == "auto":
-        plan, looks = plan_for(optimize(query), events), statistics
-    else:
-        plan, looks = optimize(query, statistics=statistics), None
-    result: DataFrame = plan.run(events, statistics=looks)
+        return plan_and_run(optimize(query), events)
+    result: DataFrame = optimize(query, statistics=statistics).run(events, statistics=None)
     return result
 
 

@@ -40,6 +40,10 @@ def run(plan: Pass, events: DataFrame, *, looks: bool = True) -> DataFrame:
     on_spark = SparkColumns(plan.query, events, text_as_bytes=True)
     if looks:
         plan, _ = _fit(plan, on_spark, events)
+    return _computed(plan, on_spark, events)
+
+
+def _computed(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> DataFrame:
     return apply_post_aggregation(plan.query, render(compile_for(plan, on_spark), on_spark, events))
 
 
@@ -77,16 +81,19 @@ def _own_query(query: Query, events: DataFrame) -> DataFrame:
         return naive(query, events).withMetadata("window_id", {WINDOW_NAMES: list(query.window_names)})
 
 
-def plan_for(plan: Plan, events: DataFrame) -> Plan:
-    """Plan again, for what a quick look at the events says, unless it is known already what they are like."""
-    options = plan.request.options
-    if events.isStreaming or not plan.is_single or options.events < inf or is_own_query(plan.passes[0]):
-        return plan
-    seen = look_at(plan.query, events)
+def plan_and_run(plan: Plan, events: DataFrame) -> DataFrame:
+    """Compute one query by a plan made again for what a quick look at a batch says, unless that is known already."""
+    options, first = plan.request.options, plan.passes[0]
+    if events.isStreaming or options.events < inf or is_own_query(first):
+        result: DataFrame = plan.run(events)
+        return result
+    on_spark = SparkColumns(first.query, events, text_as_bytes=True)
+    seen = _look(first.query, on_spark, events)
     known = replace(options, events=seen.events)
     if options.rate is None and seen.rate is not None:
         known = replace(known, rate=seen.rate, unit="1 second", keys=seen.keys)
-    return plan_request(replace(plan.request, options=known))
+    fitting = plan_request(replace(plan.request, options=known)).passes[0]
+    return _computed(fitting, on_spark, events)
 
 
 def look_at(query: Query, events: DataFrame) -> Look:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import Any, Literal
+from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from factor_windows.engines import spark_queries as many
-from factor_windows.engines.spark_batch import plan_for
+from factor_windows.engines.spark_batch import plan_and_run
 from factor_windows.engines.spark_stream_statement import run_on_stream
 from factor_windows.engines.sql import emit_statement
 from factor_windows.errors import SqlError
@@ -62,12 +62,10 @@ def run(spark: SparkSession, script: Script, *, kept: ExitStack | None = None, l
     """
     with spark_says(CANNOT_RUN):
         computed: dict[str, DataFrame] = {}
-        statistics: Literal["auto"] | None = "auto" if looks else None
         for plan in script.plans:
             if plan.is_single:
                 events = _events(spark, plan.query)
-                fitting = plan_for(plan, events) if looks else plan
-                computed[plan.query.name] = fitting.run(events, statistics=statistics)
+                computed[plan.query.name] = plan_and_run(plan, events) if looks else plan.run(events, statistics=None)
             else:
                 events = _events(spark, plan.queries[0])
                 if events.isStreaming:
