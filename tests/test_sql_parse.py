@@ -218,11 +218,6 @@ BAD = {
         "SessionWind",
     ),
     "sliding windows": ("SELECT max(v) FROM r TIMESTAMP BY ts GROUP BY SlidingWindow(minute, 5)", "SlidingWindow is"),
-    "cumulating windows": (
-        "SELECT max(v) FROM TABLE(CUMULATE(TABLE r, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '1' HOUR)) "
-        "GROUP BY window_start, window_end",
-        "CUMULATE is not supported",
-    ),
     "a slide over its range": (
         "SELECT max(v) FROM r GROUP BY window(ts, '1 hour', '2 hours')",
         "slide 2 hours is long",

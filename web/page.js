@@ -62,6 +62,7 @@ function copying() {
 // The time line
 
 function instances(node, from, to) {
+  if (node.instances) return node.instances.filter(([start, end]) => start >= from && end <= to);
   const found = [];
   if (node.edges) {
     const edges = new Set();
@@ -82,7 +83,7 @@ function madeOf(node, [start, end]) {
   const parent = byId.get(node.parent);
   if (!parent) return [];
   const inside = instances(parent, start, end);
-  if (parent.edges || inside.length <= Math.round(node.reads_number)) return inside;
+  if (parent.edges || parent.instances || inside.length <= Math.round(node.reads_number)) return inside;
   const chosen = [];
   for (let at = start; ; at += parent.stride) {
     const place = Math.min(at, end - parent.range);

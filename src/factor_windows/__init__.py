@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
+from factor_windows.algebra.calendar import AnyWindow, calendar, cumulating
 from factor_windows.algebra.window import Window, hopping, tumbling
 from factor_windows.errors import (
     AggregateError,
@@ -48,6 +49,8 @@ __all__ = [
     "WindowError",
     "aggregate",
     "analyze",
+    "calendar",
+    "cumulating",
     "fan_out",
     "hopping",
     "optimize",
@@ -72,7 +75,7 @@ def aggregate(
     events: DataFrame,
     *,
     time: str,
-    windows: Sequence[Window],
+    windows: Sequence[AnyWindow],
     aggregates: Sequence[str],
     keys: Sequence[str] = (),
     statistics: Statistics | Literal["auto"] | None = "auto",

@@ -8,6 +8,8 @@ from html import escape
 
 from sqlglot import exp
 
+from factor_windows.algebra.calendar import AnyWindow
+from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.window import Window
 from factor_windows.errors import QueryError
 from factor_windows.functions.aggregate import Aggregate, aggregate_inside
@@ -32,7 +34,7 @@ class Query:
     """
 
     time: str
-    windows: Sequence[Window]
+    windows: Sequence[AnyWindow]
     aggregates: Sequence[str]
     keys: Sequence[str] = ()
     where: str = ""
@@ -67,16 +69,18 @@ class Query:
 
         for part in ("windows", "aggregates", "keys", "output", "absent"):
             given = getattr(self, part)
-            if not isinstance(given, str | Window | Iterable):
+            if not isinstance(given, str | Window | Growing | Iterable):
                 raise QueryError(f"{part} {given!r} is not a list")
-            keep(part, (given,) if isinstance(given, str | Window) else tuple(given))
+            keep(part, (given,) if isinstance(given, str | Window | Growing) else tuple(given))
         if not self.windows:
             raise QueryError("the query has no window; give at least one, such as tumbling('20 minutes')")
         if not self.aggregates:
             raise QueryError("the query has no aggregate; give at least one, such as 'min(temperature)'")
         for window in self.windows:
-            if not isinstance(window, Window):
-                raise QueryError(f"window {window!r} is not a Window; make one with tumbling() or hopping()")
+            if not isinstance(window, Window | Growing):
+                raise QueryError(
+                    f"window {window!r} is not a window; make one with tumbling(), hopping(), calendar() or cumulating()"
+                )
         keep("asked", tuple(tuple(places) for places in self.asked))
         keep("window_names", tuple(window.name for window in self.windows))
         keep("parsed_time", _scalar("time", self.time))
@@ -121,7 +125,7 @@ class Query:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _check_windows(self) -> None:
-        seen: dict[str, Window] = {}
+        seen: dict[str, AnyWindow] = {}
         for window in self.windows:
             other = seen.setdefault(window.name, window)
             if other != window:
@@ -179,15 +183,15 @@ class Query:
         return max(aggregate.kind for aggregate in self.parsed_aggregates)
 
     @property
-    def names(self) -> dict[Window, tuple[str, ...]]:
+    def names(self) -> dict[AnyWindow, tuple[str, ...]]:
         """Map each distinct window to the names under which its results are shown.
 
         >>> from factor_windows.algebra.window import tumbling
         >>> twice = [tumbling("60m", name="hourly"), tumbling("1 hour")]
         >>> Query(time="ts", windows=twice, aggregates=["count(*)"]).names
-        {Window(range=3600000000, slide=3600000000, offset=0, name='hourly'): ('hourly', '1 hour')}
+        {Window(range=3600000000, slide=3600000000, offset=0, name='hourly', clock=None): ('hourly', '1 hour')}
         """
-        merged: dict[Window, dict[str, None]] = {}
+        merged: dict[AnyWindow, dict[str, None]] = {}
         for window in self.windows:
             merged.setdefault(window, {})[window.name] = None
         return {window: tuple(names) for window, names in merged.items()}

@@ -10,8 +10,11 @@ from fractions import Fraction
 from math import inf
 from typing import Any, TypeVar
 
+from factor_windows.algebra.calendar import AnyWindow
+from factor_windows.algebra.clock import Clock, checked_zone
 from factor_windows.algebra.graph import Node
-from factor_windows.algebra.slices import Segmentation, Slices
+from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.slices import Progression, Segmentation, Slices
 from factor_windows.algebra.window import Window, duration
 from factor_windows.cost.model import Cost, CostModel
 from factor_windows.cost.paper import PaperCost
@@ -200,18 +203,46 @@ def _plain(value: Any) -> Any:
 
 def _segmentation(segmentation: Segmentation) -> dict[str, Any]:
     if isinstance(segmentation, Slices):
-        return {"edges": [list(edge) for edge in segmentation.edges]}
-    return {name: getattr(segmentation, name) for name in _WINDOW}
+        calendars = [{**_clock(clock), "edge": list(edge)} for clock, edge in segmentation.calendars]
+        return {"edges": [list(edge) for edge in segmentation.edges]} | ({"calendars": calendars} if calendars else {})
+    if isinstance(segmentation, Growing):
+        own = {"period": _segmentation(segmentation.period), "step": _segmentation(segmentation.step)}
+        return {**own, "name": segmentation.name}
+    clock = _clock(segmentation.clock) if segmentation.clock else {}
+    return {name: getattr(segmentation, name) for name in _WINDOW} | clock
 
 
 def _read_segmentation(found: Mapping[str, Any]) -> Segmentation:
     if "edges" in found:
-        return Slices(tuple((int(step), int(offset)) for step, offset in found["edges"]))
+        calendars = tuple((_read_clock(each), _edge(each["edge"])) for each in found.get("calendars", ()))
+        return Slices(tuple(map(_edge, found["edges"])), calendars)
     return _read_window(found)
 
 
-def _read_window(found: Mapping[str, Any]) -> Window:
-    return Window(**{name: found[name] for name in _WINDOW})
+def _edge(found: Sequence[int]) -> Progression:
+    step, offset = map(int, found)
+    return step, offset
+
+
+def _read_window(found: Mapping[str, Any]) -> AnyWindow:
+    if "period" in found:
+        return Growing(_read_plain(found["period"]), _read_plain(found["step"]), found["name"])
+    return _read_plain(found)
+
+
+def _read_plain(found: Mapping[str, Any]) -> Window:
+    clock = _read_clock(found) if "zone" in found else None
+    return Window(**{name: found[name] for name in _WINDOW}, clock=clock)
+
+
+def _clock(clock: Clock) -> dict[str, str]:
+    return {"zone": clock.zone, "unit": clock.unit}
+
+
+def _read_clock(found: Mapping[str, Any]) -> Clock:
+    if found["unit"] not in ("day", "month"):
+        raise PlanError(f"a calendar counts days or months, not {found['unit']!r}")
+    return Clock(checked_zone(found["zone"]), found["unit"])
 
 
 def _number(value: Cost) -> int | float | str | None:

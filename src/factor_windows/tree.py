@@ -126,8 +126,8 @@ class Pass:
 
     @property
     def longest(self) -> int:
-        """Return the longest range of a node, in microseconds."""
-        return max(node.window.range for node in self.nodes)
+        """Return a length in microseconds that no instance of a node exceeds."""
+        return max(node.window.longest for node in self.nodes)
 
     @property
     def has_several_keys(self) -> bool:

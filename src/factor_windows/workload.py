@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import takewhile
 
-from factor_windows.algebra.graph import Node, keys_of, window_of
-from factor_windows.algebra.window import Window
+from factor_windows.algebra.calendar import AnyWindow
+from factor_windows.algebra.graph import Node, keys_of, shown_window
 from factor_windows.errors import QueryError
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.expression import Expression, conjuncts, dependent_keys, depends_on, quoted
@@ -34,7 +34,7 @@ class Output:
         """Return a query's windows, each for all its keys and with the aggregates that are asked of it."""
         every = range(len(query.parsed_aggregates))
         asked = query.asked or [every] * len(query.windows)
-        places: dict[Window, set[int]] = {}
+        places: dict[AnyWindow, set[int]] = {}
         for window, own in zip(query.windows, asked, strict=True):
             places.setdefault(window, set()).update(own)
         return tuple(
@@ -54,9 +54,9 @@ class Member:
     """The columns that hold its aggregates."""
     present: str
     """The column that says whether a row has any event of the query's own; empty if every row has."""
-    nodes: Mapping[Window, Node]
+    nodes: Mapping[AnyWindow, Node]
     """What computes each of its windows."""
-    labels: Mapping[Window, str]
+    labels: Mapping[AnyWindow, str]
     """Under which name the common result shows each of its windows."""
 
     @property
@@ -88,8 +88,8 @@ class Workload:
             tuple(key.name for key in query.parsed_keys),
             tuple(aggregate.name for aggregate in query.parsed_aggregates),
             present="",
-            nodes={window_of(each.node): each.node for each in outputs},
-            labels={window_of(each.node): each.names[0] for each in outputs},
+            nodes={shown_window(each.node): each.node for each in outputs},
+            labels={shown_window(each.node): each.names[0] for each in outputs},
         )
         return cls((member,), query, outputs, {}, {})
 
@@ -155,13 +155,13 @@ def merge_queries(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = 
         nodes = {window: Node(_nameless(window), carried) for window in query.names}
         for each in Output.of_query(query):
             shown = [columns[place] for place in each.aggregates] + ([present] if present else [])
-            asked.setdefault(nodes[window_of(each.node)], {}).update(dict.fromkeys(shown))
+            asked.setdefault(nodes[shown_window(each.node)], {}).update(dict.fromkeys(shown))
         labels = {window: _label(node, derive) for window, node in nodes.items()}
         members.append(Member(query, tuple(keys[key] for key in its_keys), columns, present, nodes, labels))
     query = Query(
         time=queries[0].time,
         keys=[f"{key} AS {name}" for key, name in keys.items()],
-        windows=list(dict.fromkeys(window_of(node) for node in asked)),
+        windows=list(dict.fromkeys(shown_window(node) for node in asked)),
         aggregates=[f"{text} AS {name}" for text, name in values.items()],
         where=_all_of([*common, *([either(list(conditions))] if all(rests) else [])]),
         absent=dict.fromkeys(name for query in queries for name in query.absent),
@@ -238,5 +238,5 @@ def _present(flag: str, kind: Kind) -> str:
     return Aggregate.read("count(*)").only(flag) if kind is Kind.MERGEABLE else f"bool_or({flag})"
 
 
-def _nameless(window: Window) -> Window:
-    return Window(window.range, window.slide, window.offset)
+def _nameless(window: AnyWindow) -> AnyWindow:
+    return replace(window, name="")

@@ -18,7 +18,8 @@ def covers(parent: Window, child: Window) -> bool:
     """
     step = parent.slide
     return (
-        child.range > parent.range
+        child.clock == parent.clock
+        and child.range > parent.range
         and child.slide % step == 0
         and (child.range - parent.range) % step == 0
         and (child.offset - parent.offset) % step == 0
@@ -68,7 +69,8 @@ def tiles(parent: Window, child: Window) -> bool:
     """
     step = parent.slide
     return (
-        child.range % parent.range == 0
+        child.clock == parent.clock
+        and child.range % parent.range == 0
         and (parent.range % step == 0 or child.range == parent.range)
         and child.slide % step == 0
         and (child.offset - parent.offset) % step == 0

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from factor_windows.algebra.calendar import AnyWindow
+from factor_windows.algebra.clock import Clock
 from factor_windows.algebra.coverage import covers, partitions, tiles
-from factor_windows.algebra.slices import Segmentation, Slices, is_partition, refines, topological_key
+from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.slices import Segmentation, Slices, display_key, is_partition, refines, topological_key
 from factor_windows.algebra.window import Window
 from factor_windows.functions.expression import determinants
 from factor_windows.functions.table import Kind
@@ -55,8 +58,20 @@ class Node:
 
 
 def window_of(node: Node) -> Window:
-    """Return the window of a node of the paper's graph, which knows no slices."""
+    """Return the window of a node of the paper's graph, which knows no slices and nothing that grows."""
     assert isinstance(node.window, Window)
+    return node.window
+
+
+def stands_for(node: Node) -> Window:
+    """Return the window that a shown node is made up like: itself, or of one that grows its step."""
+    window = shown_window(node)
+    return window.step if isinstance(window, Growing) else window
+
+
+def shown_window(node: Node) -> AnyWindow:
+    """Return the window of a node that is shown, which is no slices."""
+    assert not isinstance(node.window, Slices)
     return node.window
 
 
@@ -72,7 +87,8 @@ def can_make(parent: Segmentation, child: Segmentation, kind: Kind) -> bool:
         return False
     if is_partition(parent):
         return refines(parent, child)
-    if isinstance(parent, Slices) or isinstance(child, Slices):
+    if not isinstance(parent, Window) or not isinstance(child, Window) or parent.skips:
+        # An instance that would start on a day which its place skipped is not there to be read.
         return False
     return tiles(parent, child) or (kind is Kind.OVERLAP_SAFE and covers(parent, child))
 
@@ -119,9 +135,8 @@ class CoverageGraph:
     def of_nodes(cls, nodes: Iterable[Node], kind: Kind) -> CoverageGraph:
         """Draw the graph of some nodes, in an order that does not depend on theirs."""
 
-        def place(node: Node) -> tuple[int, int, int, list[str]]:
-            window = window_of(node)
-            return window.range, window.slide, window.offset, sorted(node.keys)
+        def place(node: Node) -> tuple[tuple[int, ...], str, list[str]]:
+            return display_key(node.window), node.window.label, sorted(node.keys)
 
         return cls.of(sorted(nodes, key=place), kind)
 
@@ -136,24 +151,49 @@ class CoverageGraph:
 
 
 def _parents(nodes: tuple[Node, ...], kind: Kind) -> dict[Node, tuple[Node, ...]]:
-    """Find each node's parents among those that Theorem 1 leaves: asking every pair is slow for 1,000 windows."""
-    holds = RELATIONS.get(kind)
-    by_slide: dict[int, dict[tuple[int, int], list[Node]]] = {}
-    for node in sorted(nodes, key=lambda node: node.window.range):
-        window = window_of(node)
-        residues = (window.range % window.slide, window.offset)
-        by_slide.setdefault(window.slide, {}).setdefault(residues, []).append(node)
+    """Find each node's parents: those of its own clock by Theorem 1, others by their edges."""
+    by_clock: dict[Clock | None, list[Node]] = {}
+    for node in nodes:
+        if isinstance(node.window, Window):
+            by_clock.setdefault(node.window.clock, []).append(node)
+    near = {clock: _by_slide(own) for clock, own in by_clock.items()}
+    tumbling = {clock: [node for node in own if is_partition(node.window)] for clock, own in by_clock.items()}
     parents: dict[Node, tuple[Node, ...]] = {}
     for child in nodes:
-        window = window_of(child)
-        found: list[Node] = []
-        for slide, by_residues in by_slide.items():
-            if window.slide % slide == 0:
-                for parent in by_residues.get((window.range % slide, window.offset % slide), ()):
-                    if parent.window.range > window.range:
-                        break
-                    below = child.keys <= parent.keys and child != parent
-                    if holds is not None and below and holds(window_of(parent), window):
-                        found.append(parent)
-        parents[child] = tuple(found)
+        clock = child.window.clock if isinstance(child.window, Window) else _NO_CLOCK
+        found = _near_parents(child, near[clock], kind) if clock in near else []
+        others = (node for other, several in tumbling.items() if other != clock for node in several)
+        parents[child] = (*found, *(node for node in others if child.can_read(node, kind)))
     return parents
+
+
+_NO_CLOCK = Clock("", "day")
+"""Stands for no clock at all: a window that grows reads by its edges only."""
+_BySlide = dict[int, dict[tuple[int, int], list[Node]]]
+
+
+def _by_slide(nodes: Iterable[Node]) -> _BySlide:
+    """Sort nodes of one clock so that few are asked: asking every pair is slow for 1,000 windows."""
+    found: _BySlide = {}
+    for node in sorted(nodes, key=lambda node: window_of(node).range):
+        window = window_of(node)
+        residues = (window.range % window.slide, window.offset)
+        found.setdefault(window.slide, {}).setdefault(residues, []).append(node)
+    return found
+
+
+def _near_parents(child: Node, by_slide: _BySlide, kind: Kind) -> list[Node]:
+    """Find a node's parents of its own clock among those that Theorem 1 leaves."""
+    holds = RELATIONS.get(kind)
+    window = window_of(child)
+    found: list[Node] = []
+    for slide, by_residues in by_slide.items():
+        if window.slide % slide == 0:
+            for parent in by_residues.get((window.range % slide, window.offset % slide), ()):
+                above = window_of(parent)
+                if above.range > window.range:
+                    break
+                below = child.keys <= parent.keys and child != parent and not above.skips
+                if holds is not None and below and holds(above, window):
+                    found.append(parent)
+    return found

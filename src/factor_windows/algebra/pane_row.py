@@ -95,7 +95,7 @@ def ways_to_pack(pane: Segmentation, states: int) -> Iterator[PaneRow]:
     >>> [pack.slots for pack in ways_to_pack(tumbling("5s"), 2)], list(ways_to_pack(hopping("10s", "5s"), 2))
     ([12, 6], [])
     """
-    if not states or not isinstance(pane, Window) or not pane.is_tumbling:
+    if not states or not isinstance(pane, Window) or not pane.is_tumbling or pane.clock is not None:
         return
     slots = MOST_COLUMNS // states
     while slots >= FEWEST_PANES and slots * pane.range <= LONGEST:
@@ -118,6 +118,7 @@ def _fits(segmentation: Segmentation, stretch: Window) -> bool:
     """Say whether a stretch is always made of whole instances that do not overlap."""
     return (
         isinstance(segmentation, Window)
+        and segmentation.clock is None
         and segmentation.is_tumbling
         and stretch.range % segmentation.range == 0
         and (stretch.offset - segmentation.offset) % segmentation.range == 0

@@ -1,20 +1,24 @@
 """Slices: pieces of time between neighbouring edges, where the edges are several progressions together.
 
 A slice is what window slicing keeps once for all windows. Its start is the last edge at or before a time: the greatest,
-over all progressions, of the last edge of each. That is one expression in any SQL.
+over all progressions, of the last edge of each. That is one expression in any SQL. Progressions may be of ticks of a
+calendar's clock: so slices serve windows of fixed lengths and of several calendars at once.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from math import gcd, lcm
+from math import gcd, inf, lcm
+from typing import TypeGuard
 
-from factor_windows.algebra.window import Window, readable
+from factor_windows.algebra.clock import DAY, Clock
+from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.window import MICROSECONDS, Window, default_offset, readable
 from factor_windows.errors import WindowError
 
 Progression = tuple[int, int]
@@ -33,21 +37,39 @@ class Slices:
     """
 
     edges: tuple[Progression, ...]
+    calendars: tuple[tuple[Clock, Progression], ...] = ()
+    """The same on clocks, which count ticks."""
 
     def __post_init__(self) -> None:
-        if not self.edges or any(step <= 0 for step, _ in self.edges):
+        steps = [step for step, _ in (*self.edges, *(each for _, each in self.calendars))]
+        if not steps or min(steps) <= 0:
             raise WindowError(f"slices need edges at positive steps, not {self.edges!r}")
         object.__setattr__(self, "edges", _without_repeats(self.edges))
+        by_clock: dict[Clock, list[Progression]] = {}
+        for clock, each in self.calendars:
+            by_clock.setdefault(clock, []).append(each)
+        own = {clock: _without_repeats(several) for clock, several in by_clock.items()}
+        kept = {
+            clock: several
+            for clock, several in own.items()
+            if not all(_lies_within(clock, each, {None: self.edges, **_without(own, clock)}) for each in several)
+        }
+        calendars = tuple((clock, each) for clock in sorted(kept) for each in kept[clock])
+        object.__setattr__(self, "calendars", calendars)
 
     @property
     def range(self) -> int:
         """Return a length that no slice exceeds."""
-        return min(step for step, _ in self.edges)
+        fixed = (step for step, _ in self.edges)
+        return min((*fixed, *(step * clock.longest for clock, (step, _) in self.calendars)))
+
+    longest = range
 
     @property
     def label(self) -> str:
         """Describe the slices by their edges."""
         words = [readable(step) + (f" @ {readable(offset)}" if offset else "") for step, offset in self.edges]
+        words += [Window(step, step, offset, clock=clock).label for clock, (step, offset) in self.calendars]
         return f"slices at {', '.join(words if len(words) <= 4 else [*words[:3], f'{len(words) - 3} more'])}"
 
     def starts_of(self, time: int) -> tuple[int]:
@@ -56,22 +78,76 @@ class Slices:
         >>> Slices(((15, 0), (17, 0))).starts_of(-1), Slices(((15, 0), (17, 0))).starts_of(35)
         ((-15,), (34,))
         """
-        return (max(time - (time - offset) % step for step, offset in self.edges),)
+        own = (max(_tumbling(clock, each).starts_of(time)) for clock, each in self.calendars)
+        return (max((*(time - (time - offset) % step for step, offset in self.edges), *own)),)
 
-    def end_of(self, start: int) -> int:
-        """Return the end of the slice that starts then."""
-        return min(start - (start - offset) % step + step for step, offset in self.edges)
+    def bounds_of(self, start: int) -> tuple[int, int]:
+        """Return the start and the end of the slice that starts then."""
+        fixed = (start - (start - offset) % step + step for step, offset in self.edges)
+        windows = (_tumbling(clock, each) for clock, each in self.calendars)
+        return start, min((*fixed, *(window.bounds_of(window.starts_of(start)[0])[1] for window in windows)))
+
+    def since(self, clock: Clock) -> float:
+        """Return since when all ticks of a clock are edges by the progressions of fixed steps alone.
+
+        A day later, so that the last tick before is one of these too.
+        """
+        return min((clock.settles(*edge) for edge in self.edges), default=inf) + DAY
+
+    @property
+    def nominal(self) -> tuple[Progression, ...]:
+        """Return the edges as if ticks were equally long, without those that fixed steps have anyway nowadays."""
+        own = (
+            (step * clock.length, clock.instant(offset + (default_offset(clock, weeks=False) // step) * step))
+            for clock, (step, offset) in self.calendars
+            if self.since(clock) > _RECENT
+        )
+        return (*self.edges, *((length, at % length) for length, at in own))
+
+    @property
+    def on_a_grid(self) -> Slices:
+        """Return finer slices, of a fixed step, among which the calendars' edges are nowadays: found without a clock."""
+        steps = [clock.grid for clock, _ in self.calendars]
+        common = gcd(*steps, *(part for edge in self.edges for part in edge))
+        return replace(self, edges=((common, 0),))
 
 
-Segmentation = Window | Slices
-"""What a node may be: a window, or hidden slices."""
+_RECENT = 63_072_000_000_000
+"""The end of 1971, in microseconds: what a clock does since then is what it does nowadays."""
+Segmentation = Window | Growing | Slices
+"""What a node may be: a window, one that grows, or hidden slices."""
+
+
+def _tumbling(clock: Clock, edges: Progression) -> Window:
+    return Window(edges[0], edges[0], edges[1], clock=clock)
+
+
+def common_step(windows: Iterable[Window | Growing]) -> int:
+    """Return the greatest common divisor of all ranges, slides and offsets; for calendars alone, an hour.
+
+    >>> common_step((Window(range=20, slide=20), Window(range=30, slide=15)))
+    5
+    """
+    fixed = (w for each in windows for w in each.parts if w.clock is None)
+    return gcd(*(length for w in fixed for length in (w.range, w.slide, w.offset))) or MICROSECONDS["hour"]
+
+
+def clocks_to_ask(segmentation: Segmentation) -> int:
+    """Count the clocks that must be asked nowadays to find the instance of a row."""
+    if isinstance(segmentation, Slices):
+        return sum(segmentation.since(clock) > _RECENT for clock, _ in segmentation.calendars)
+    if isinstance(segmentation, Growing):
+        return len({each.clock for each in segmentation.parts if each.clock})
+    return int(segmentation.clock is not None)
 
 
 def display_key(segmentation: Segmentation) -> tuple[int, ...]:
     """Return what nodes are put in order by: shorter ones first."""
     if isinstance(segmentation, Slices):
-        return (segmentation.range, 0, *(part for edge in segmentation.edges for part in edge))
-    return (segmentation.range, segmentation.slide, segmentation.offset)
+        return (int(mean_length(segmentation)), 0, *(part for edge in segmentation.nominal for part in edge))
+    if isinstance(segmentation, Growing):
+        return (segmentation.length, segmentation.distance, *display_key(segmentation.period))
+    return (segmentation.length, segmentation.distance, segmentation.offset)
 
 
 def slices_of(windows: Iterable[Segmentation]) -> Segmentation:
@@ -82,20 +158,35 @@ def slices_of(windows: Iterable[Segmentation]) -> Segmentation:
     >>> slices_of([Window(range=15, slide=15), Window(range=17, slide=6)]).edges
     ((6, 0), (6, 5), (15, 0))
     """
-    slices = Slices(tuple(edge for window in windows for edge in edges_of(window)))
+    found = [(clock, edge) for window in windows for clock, edges in edges_of(window).items() for edge in edges]
+    fixed = tuple(edge for clock, edge in found if clock is None)
+    slices = Slices(fixed, tuple((clock, edge) for clock, edge in found if clock is not None))
+    if slices.calendars:
+        (clock, edge), *others = slices.calendars
+        return slices if slices.edges or others else _tumbling(clock, edge)
     pieces = pieces_of(slices.edges)
     offset = slices.edges[0][1]
     even = Window(range=pieces.lengths[0][0], slide=pieces.lengths[0][0], offset=offset)
     return even if len(pieces.lengths) == 1 and refines(slices, even) else slices
 
 
-def edges_of(segmentation: Segmentation) -> tuple[Progression, ...]:
+Edges = Mapping[Clock | None, Sequence[Progression]]
+"""Progressions of microseconds, and of the ticks of clocks."""
+
+
+def edges_of(segmentation: Segmentation) -> Edges:
     """List the edges of slices, or the starts and ends of a window's instances."""
+    if isinstance(segmentation, Growing):
+        # The starts of a period are among those of its steps.
+        return edges_of(segmentation.step)
     if isinstance(segmentation, Slices):
-        return segmentation.edges
+        found: dict[Clock | None, list[Progression]] = {None: list(segmentation.edges)} if segmentation.edges else {}
+        for clock, edge in segmentation.calendars:
+            found.setdefault(clock, []).append(edge)
+        return found
     starts = (segmentation.slide, segmentation.offset)
     ends = (segmentation.slide, (segmentation.offset + segmentation.range) % segmentation.slide)
-    return (starts,) if starts == ends else (starts, ends)
+    return {segmentation.clock: (starts,) if starts == ends else (starts, ends)}
 
 
 def is_partition(segmentation: Segmentation) -> bool:
@@ -110,14 +201,40 @@ def refines(pieces: Segmentation, other: Segmentation) -> bool:
     True
     >>> refines(Slices(((2, 0), (2, 1))), Window(range=1, slide=1))
     True
+    >>> day, week, month = (Window(ticks, ticks, clock=Clock("Asia/Tokyo", unit)) for ticks, unit in _EXAMPLES)
+    >>> refines(day, week), refines(day, month), refines(week, month)
+    (True, True, False)
     """
     if not is_partition(pieces):
         return False
     edges = edges_of(pieces)
-    if len(edges) == 1:
-        [(step, offset)] = edges
-        return all(each % step == 0 and (shift - offset) % step == 0 for each, shift in edges_of(other))
-    return all(within(edge, edges) for edge in edges_of(other))
+    return all(_lies_within(clock, edge, edges) for clock, several in edges_of(other).items() for edge in several)
+
+
+_EXAMPLES = ((1, "day"), (7, "day"), (1, "month"))
+
+
+def _lies_within(clock: Clock | None, progression: Progression, edges: Edges) -> bool:
+    """Say whether all of a progression of a clock lies in the union of others.
+
+    Months start with days of the same zone. Ticks are on a fixed progression if the zone never left it. Nothing else
+    about clocks is true in general: weeks make up no months, and days of one zone none of another.
+    """
+    if within(progression, edges.get(clock, ())):
+        return True
+    if clock is None:
+        return False
+    is_monthly = clock.unit == "month" and within((1, 0), edges.get(clock.days, ()))
+    return is_monthly or any(clock.settles(*edge) == -inf for edge in edges.get(None, ()))
+
+
+def _without(by_clock: Mapping[Clock, tuple[Progression, ...]], clock: Clock) -> dict[Clock | None, Sequence[Progression]]:
+    return {other: several for other, several in by_clock.items() if other != clock}
+
+
+def are_of_one_clock(one: Segmentation, other: Segmentation) -> TypeGuard[Window]:
+    """Say whether both are windows whose lengths count the same, so that formulas for windows hold."""
+    return isinstance(one, Window) and isinstance(other, Window) and one.clock == other.clock
 
 
 def within(progression: Progression, edges: Sequence[Progression]) -> bool:
@@ -130,6 +247,9 @@ def within(progression: Progression, edges: Sequence[Progression]) -> bool:
     (True, False)
     """
     step, offset = progression
+    if len(edges) == 1:
+        [(other, shift)] = edges
+        return step % other == 0 and (offset - shift) % other == 0
     meetings = []
     for other, shift in edges:
         common = gcd(step, other)
@@ -167,20 +287,23 @@ class Pieces:
 
 
 def mean_length(segmentation: Segmentation) -> int | Fraction:
-    """Return the range of a window, or the mean length of slices.
+    """Return the range of a window, the mean length of an instance of others.
 
     >>> mean_length(Slices(((2, 0), (3, 0))))
     Fraction(3, 2)
     """
-    if isinstance(segmentation, Window):
-        return segmentation.range
-    pieces = pieces_of(segmentation.edges)
+    if not isinstance(segmentation, Slices):
+        return segmentation.length
+    pieces = pieces_of(segmentation.nominal)
     return Fraction(pieces.span, pieces.count)
 
 
 def topological_key(segmentation: Segmentation) -> tuple[int | Fraction, int]:
     """Return what comes before in this order if one can be read by the other: no two nodes can read each other."""
-    return (mean_length(segmentation), 0 if isinstance(segmentation, Slices) else segmentation.slide)
+    if isinstance(segmentation, Growing):
+        # It is read by none, and reads what refines its steps.
+        return (segmentation.length, 2 * segmentation.length)
+    return (mean_length(segmentation), 0 if isinstance(segmentation, Slices) else segmentation.distance)
 
 
 @lru_cache(maxsize=4096)

@@ -1,14 +1,14 @@
-"""Windows in whole microseconds, and the durations they are made of."""
+"""Windows in whole microseconds, or in ticks of a calendar's clock, and the durations they are made of."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, timedelta
 from fractions import Fraction
 from html import escape
-from math import gcd
 
+from factor_windows.algebra.clock import Clock, empty_days, first_day
 from factor_windows.errors import WindowError
 
 Duration = str | timedelta
@@ -84,7 +84,9 @@ def _unit(text: str, whole: str) -> str:
     unit = _SHORT.get(lowered) or _SHORT.get(singular) or singular
     if unit in MICROSECONDS:
         return unit
-    hint = " (months and years have no fixed length)" if unit in ("month", "year", "quarter") else ""
+    hint = ""
+    if unit in ("month", "quarter", "year"):
+        hint = f"; a {unit} has no fixed length, so write it as a calendar window, such as calendar('1 {unit}')"
     raise WindowError(f"duration {whole!r} has the unknown unit {text!r}; allowed are {', '.join(MICROSECONDS)}{hint}")
 
 
@@ -108,11 +110,46 @@ def readable(microseconds: int) -> str:
     return ("-" if microseconds < 0 else "") + " ".join(words)
 
 
+_MONDAYS, _YEAR_2000 = 11_323, 10_957
+"""The ticks of 1 January 2001, a Monday, and of 1 January 2000: where weeks, and other days, are counted from."""
+
+
+def default_offset(clock: Clock, *, weeks: bool) -> int:
+    """Return the tick that windows of a calendar are counted from, if nobody says."""
+    if clock.unit == "month":
+        return 30 * 12
+    return _MONDAYS if weeks else _YEAR_2000
+
+
+def readable_ticks(ticks: int, clock: Clock, offset: int) -> str:
+    """Write ticks as calendars have them: weeks, where they are counted from a Monday, quarters and years.
+
+    >>> [readable_ticks(ticks, Clock("UTC", "month"), 0) for ticks in (1, 6, 24)]
+    ['1 month', '2 quarters', '2 years']
+    """
+    units = [(12, "year"), (3, "quarter"), (1, "month")] if clock.unit == "month" else [(7, "week"), (1, "day")]
+    if clock.unit == "day" and ticks % 7 == 0 and (offset - _MONDAYS) % ticks and not (offset - _YEAR_2000) % ticks:
+        units = units[1:]
+    size, unit = next((size, unit) for size, unit in units if ticks % size == 0)
+    return f"{ticks // size} {unit}{'s' * (abs(ticks) != size)}"
+
+
+def readable_origin(clock: Clock, slide: int, offset: int) -> str:
+    """Write a start of a window, unless it is where windows of such a slide are counted from anyway."""
+    usual = {default_offset(clock, weeks=weeks) % slide for weeks in ([True, False] if slide % 7 == 0 else [False])}
+    if offset in usual:
+        return ""
+    first = default_offset(clock, weeks=False)
+    tick = first + (offset - first) % slide
+    return (date(1970, 1, 1) + timedelta(days=tick if clock.unit == "day" else first_day(tick))).isoformat()
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """The window W<range, slide, offset>: the instances [offset + m*slide, offset + m*slide + range), m any integer.
 
-    Two windows are equal when their instances are; a name is only a label.
+    Lengths are microseconds, or ticks of a calendar's clock. Two windows are equal when their instances are; a name is
+    only a label.
 
     >>> Window(range=10, slide=2, offset=5) == Window(range=10, slide=2, offset=1, name="mine")
     True
@@ -122,12 +159,14 @@ class Window:
     slide: int
     offset: int = 0
     name: str = field(default="", compare=False)
+    clock: Clock | None = None
 
     def _repr_html_(self) -> str:
         """Show the window in a notebook: how long its instances are, and how often one begins."""
-        every = "" if self.is_tumbling else f", a new one every {readable(self.slide)}"
-        shifted = f", shifted by {readable(self.offset)}" if self.offset else ""
-        return f"<b>{escape(self.name)}</b>: instances of {readable(self.range)}{every}{shifted}"
+        every = "" if self.is_tumbling else f", a new one every {self._readable(self.slide)}"
+        shifted = f", shifted by {self._readable(self.offset)}" if self.offset and not self.clock else ""
+        place = f" of {escape(self.clock.zone)}" if self.clock else ""
+        return f"<b>{escape(self.name)}</b>: instances of {self._readable(self.range)}{place}{every}{shifted}"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
@@ -140,12 +179,12 @@ class Window:
                     f"{part} {value!r} is not a whole number of microseconds; tumbling() and hopping() read durations"
                 )
         if self.range <= 0:
-            raise WindowError(f"range {readable(self.range)} is not positive; a window needs some length")
+            raise WindowError(f"range {self._readable(self.range)} is not positive; a window needs some length")
         if self.slide <= 0:
-            raise WindowError(f"slide {readable(self.slide)} is not positive; a window needs to move on")
+            raise WindowError(f"slide {self._readable(self.slide)} is not positive; a window needs to move on")
         if self.slide > self.range:
             raise WindowError(
-                f"slide {readable(self.slide)} is longer than range {readable(self.range)}; "
+                f"slide {self._readable(self.slide)} is longer than range {self._readable(self.range)}; "
                 "a window's slide is at most its range"
             )
         if not isinstance(self.name, str):
@@ -160,21 +199,70 @@ class Window:
         return self.slide == self.range
 
     @property
+    def parts(self) -> tuple[Window, ...]:
+        """List the windows that this one is described by: itself."""
+        return (self,)
+
+    @property
+    def tick(self) -> int:
+        """Return how many microseconds what lengths count is long: one, or the mean length of a tick."""
+        return self.clock.length if self.clock else 1
+
+    @property
+    def length(self) -> int:
+        """Return the mean length of an instance, in microseconds."""
+        return self.range * self.tick
+
+    @property
+    def distance(self) -> int:
+        """Return the mean time from one start to the next, in microseconds."""
+        return self.slide * self.tick
+
+    @property
+    def longest(self) -> int:
+        """Return a length in microseconds that no instance exceeds."""
+        return self.range * self.clock.longest if self.clock else self.range
+
+    def _readable(self, length: int) -> str:
+        return readable(length) if self.clock is None else readable_ticks(length, self.clock, self.offset)
+
+    @property
     def label(self) -> str:
         """Describe the window: the name it has when nobody gives it one."""
-        slide = "" if self.is_tumbling else f" / {readable(self.slide)}"
+        slide = "" if self.is_tumbling else f" / {self._readable(self.slide)}"
+        if self.clock is not None:
+            origin = readable_origin(self.clock, self.slide, self.offset)
+            at = f" @ {origin}" if origin else ""
+            return f"{self._readable(self.range)}{slide} [{self.clock.zone}]{at}"
         offset = f" @ {readable(self.offset)}" if self.offset else ""
         return f"{readable(self.range)}{slide}{offset}"
 
     def starts_of(self, time: int) -> tuple[int, ...]:
-        """List the starts of the instances that hold the time, in order.
+        """List the starts of the instances that hold the time, in order; a day that a place skipped starts none.
 
         >>> Window(range=10, slide=4).starts_of(-1)
         (-8, -4)
         """
-        last = time - (time - self.offset) % self.slide
-        count = (self.range - 1 - (time - last)) // self.slide + 1
-        return tuple(last - step * self.slide for step in reversed(range(count)))
+        at = self.clock.tick(time) if self.clock else time
+        last = at - (at - self.offset) % self.slide
+        count = (self.range - 1 - (at - last)) // self.slide + 1
+        starts = tuple(last - step * self.slide for step in reversed(range(count)))
+        if self.clock is None:
+            return starts
+        return tuple(self.clock.instant(each) for each in starts if each not in self.skips)
+
+    def bounds_of(self, start: int) -> tuple[int, int]:
+        """Return the start and the end of the instance that starts then."""
+        if self.clock is None:
+            return start, start + self.range
+        at = self.clock.tick(start)
+        return start, self.clock.instant(at - (at - self.offset) % self.slide + self.range)
+
+    @property
+    def skips(self) -> tuple[int, ...]:
+        """List the ticks that start no instance of their own, since the place skipped these days."""
+        is_daily = self.clock is not None and self.clock.unit == "day" and self.slide == 1 < self.range
+        return empty_days(self.clock.zone) if self.clock and is_daily else ()
 
 
 def tumbling(range: Duration, *, offset: Duration = timedelta(0), name: str = "") -> Window:
@@ -194,30 +282,3 @@ def hopping(range: Duration, slide: Duration, *, offset: Duration = timedelta(0)
     '1 hour / 10 minutes'
     """
     return Window(range=duration(range), slide=duration(slide), offset=duration(offset), name=name)
-
-
-def parse_window(text: str) -> Window:
-    """Read the short form of the command line: [name=]range[/slide][@offset].
-
-    >>> parse_window("1h/10m@5m").name
-    '1 hour / 10 minutes @ 5 minutes'
-    >>> parse_window("hourly=1h") == tumbling("1 hour")
-    True
-    """
-    name, equals, form = text.rpartition("=")
-    if equals and not name.strip():
-        raise WindowError(f"window {text!r} has an empty name; write name=range, such as 'hourly=1h'")
-    lengths, at, offset = form.partition("@")
-    length, slash, slide = lengths.partition("/")
-    if (at and not offset.strip()) or (slash and not slide.strip()):
-        raise WindowError(f"window {text!r} is cut short; write range, range/slide or range/slide@offset")
-    return hopping(length, slide if slash else length, offset=offset if at else timedelta(0), name=name.strip())
-
-
-def common_step(windows: tuple[Window, ...]) -> int:
-    """Return the greatest common divisor of all ranges, slides and offsets.
-
-    >>> common_step((Window(range=20, slide=20), Window(range=30, slide=15)))
-    5
-    """
-    return gcd(*(length for w in windows for length in (w.range, w.slide, w.offset)))

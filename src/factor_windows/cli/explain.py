@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from factor_windows.algebra.window import parse_window
+from factor_windows.algebra.calendar import parse_window
 from factor_windows.cli.options import (
     Json,
     PlanningOptions,

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 from factor_windows.algebra.graph import Node
-from factor_windows.algebra.slices import Segmentation
-from factor_windows.algebra.window import Duration, common_step, duration
+from factor_windows.algebra.slices import Segmentation, common_step
+from factor_windows.algebra.window import Duration, duration
 from factor_windows.errors import OptionError
 from factor_windows.query import Query
 
@@ -74,7 +74,7 @@ class CostModel(ABC):
 
 def unit_of(query: Query, unit: Duration | None) -> int:
     """Return the unit of time in microseconds: as given, or what all lengths are multiples of."""
-    length = common_step(tuple(query.names)) if unit is None else duration(unit)
+    length = common_step(query.names) if unit is None else duration(unit)
     if length <= 0:
         raise OptionError(f"unit {unit!r} is not positive; it is the time in which `rate` events arrive")
     return length

@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from factor_windows.algebra.coverage import fewest, multiplier
 from factor_windows.algebra.graph import Node
-from factor_windows.algebra.slices import Segmentation, Slices, mean_length, pieces_of
+from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.slices import Segmentation, Slices, are_of_one_clock, mean_length, pieces_of
 from factor_windows.algebra.window import Duration
 from factor_windows.cost.model import Cost, CostModel, Rate, positive, unit_of
 from factor_windows.query import Query
@@ -47,7 +48,7 @@ class PaperCost(CostModel):
         sparse_covers: bool = False,
     ) -> PaperCost:
         """Choose the period from the query's windows; the paper's model has no use for the number of keys."""
-        period = lcm(*(window.range for window in query.names))
+        period = lcm(*(window.period.length if isinstance(window, Growing) else window.length for window in query.names))
         return cls(unit_of(query, unit), positive("rate", rate) or Fraction(1), period, sparse_covers)
 
     @property
@@ -58,17 +59,19 @@ class PaperCost(CostModel):
     def recurrence_count(self, segmentation: Segmentation) -> Cost:
         """Count the instances within one period (Paper: Equation 1); no whole number if the slide does not fit."""
         if isinstance(segmentation, Slices):
-            pieces = pieces_of(segmentation.edges)
+            pieces = pieces_of(segmentation.nominal)
             return Fraction(self.period * pieces.count, pieces.span)
-        whole, rest = divmod(self.period - segmentation.range, segmentation.slide)
-        return 1 + whole if rest == 0 else 1 + whole + Fraction(rest, segmentation.slide)
+        if isinstance(segmentation, Growing):
+            return Fraction(self.period, segmentation.distance)
+        whole, rest = divmod(self.period - segmentation.length, segmentation.distance)
+        return 1 + whole if rest == 0 else 1 + whole + Fraction(rest, segmentation.distance)
 
     def instance_cost(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
         """Count what one instance reads: raw events, or instances of its parent (Paper: Observation 1)."""
         if parent is None:
             return self.rate * mean_length(segmentation) / self.unit
-        if isinstance(segmentation, Slices) or isinstance(parent, Slices):
-            return mean_length(segmentation) / mean_length(parent)
+        if not are_of_one_clock(segmentation, parent):
+            return Fraction(mean_length(segmentation)) / mean_length(parent)
         return fewest(parent, segmentation) if self.sparse_covers else multiplier(parent, segmentation)
 
     def of(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:

@@ -32,6 +32,8 @@ class Prices:
     """Emitting one row from an aggregation, merged from what was moved there."""
     edge: float = 3.0
     """Looking at one more progression of edges to find the slice of a row."""
+    clock: float = 150.0
+    """Finding the local day, or month, of one event or row in a zone, and when that began."""
     slot: float = 2.0
     """Looking whether one event belongs to one more slot of a row in which several panes are packed."""
     state: float = 5.0

@@ -10,8 +10,8 @@ from typing import ClassVar
 from factor_windows.algebra.coverage import fewest, multiplier
 from factor_windows.algebra.graph import Node
 from factor_windows.algebra.pane_row import Packing, ways_to_pack
-from factor_windows.algebra.slices import Segmentation, Slices, mean_length, pieces_of
-from factor_windows.algebra.window import Duration, Window, common_step
+from factor_windows.algebra.slices import Segmentation, Slices, clocks_to_ask, common_step, mean_length, pieces_of
+from factor_windows.algebra.window import Duration, Window
 from factor_windows.cost.model import Cost, CostModel, Rate, positive, unit_of
 from factor_windows.cost.prices import Prices
 from factor_windows.cost.statistics import Look
@@ -77,7 +77,7 @@ class SparkCost(CostModel):
         length = unit_of(query, unit)
         number_of_keys = float(positive("keys", keys) or 1)
         given = positive("rate", rate)
-        dense = DENSE * number_of_keys * length / max(common_step(tuple(query.names)), DENSEST)
+        dense = DENSE * number_of_keys * length / max(common_step(query.names), DENSEST)
         each = float(given or dense)
         assumed = given is None
         units = events / each
@@ -118,18 +118,15 @@ class SparkCost(CostModel):
 
     def recurrence_count(self, segmentation: Segmentation) -> float:
         """Count the instances that end in a unit of time, for all keys."""
-        return (
-            self.keys
-            * self.unit
-            / (segmentation.slide if isinstance(segmentation, Window) else float(mean_length(segmentation)))
-        )
+        is_cut = isinstance(segmentation, Slices)
+        return self.keys * self.unit / (float(mean_length(segmentation)) if is_cut else segmentation.distance)
 
     def filled(self, segmentation: Segmentation) -> float:
         """Return the chance that an instance holds an event, if events come independently of each other."""
         per_time = self.rate / self.keys / self.unit
-        if isinstance(segmentation, Window):
-            return -expm1(-per_time * segmentation.range)
-        pieces = pieces_of(segmentation.edges)
+        if not isinstance(segmentation, Slices):
+            return -expm1(-per_time * segmentation.length)
+        pieces = pieces_of(segmentation.nominal)
         return sum(-expm1(-per_time * length) * count for length, count in pieces.lengths) / pieces.count
 
     def rows(self, segmentation: Segmentation) -> float:
@@ -140,7 +137,7 @@ class SparkCost(CostModel):
         """Count the rows that one instance reads."""
         if parent is None:
             return self.rate / self.keys * float(mean_length(segmentation)) / self.unit
-        if isinstance(segmentation, Slices) or isinstance(parent, Slices):
+        if not isinstance(segmentation, Window) or not isinstance(parent, Window) or segmentation.clock != parent.clock:
             reads = float(mean_length(segmentation) / mean_length(parent))
         else:
             reads = multiplier(parent, segmentation)
@@ -180,11 +177,10 @@ class SparkCost(CostModel):
 
     def _finding(self, segmentation: Segmentation, read: float) -> float:
         """Price the search for the slice that each row belongs to."""
-        return (
-            (len(segmentation.edges) - 1) * read * self.prices.relative("edge")
-            if isinstance(segmentation, Slices)
-            else 0.0
-        )
+        clocks = clocks_to_ask(segmentation) * read * self.prices.relative("clock")
+        if isinstance(segmentation, Slices):
+            return clocks + (len(segmentation.edges) - 1) * read * self.prices.relative("edge")
+        return clocks
 
     def _passing_by(self, segmentation: Segmentation, parent: Segmentation) -> float:
         """Price the places at which a row of a hopping window is looked at, and where no instance wants it."""
@@ -193,6 +189,7 @@ class SparkCost(CostModel):
             or not isinstance(segmentation, Window)
             or not isinstance(parent, Window)
             or parent.is_tumbling
+            or parent.clock != segmentation.clock
         ):
             return 0.0
         looked = fewest(parent, segmentation) * self.rows(parent)

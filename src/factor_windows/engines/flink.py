@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from factor_windows import physical
-from factor_windows.algebra.window import MICROSECONDS, Window
+from factor_windows.algebra.calendar import AnyWindow
+from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.window import MICROSECONDS
 from factor_windows.engines.read_columns import ReadColumns
 from factor_windows.engines.sql_steps import free, indented, one_line, own_prefix
 from factor_windows.errors import QueryError
@@ -75,6 +77,12 @@ def _check(query: Query) -> None:
                 f"{aggregate.sql} cannot be written for Flink, which cannot merge its parts; "
                 "min, max, count, sum and avg can"
             )
+    for window in query.windows:
+        if any(part.clock for part in window.parts):
+            raise QueryError(
+                f"the window {window.name!r} cannot be written for Flink, whose windows have fixed lengths and know no "
+                "calendar; tumbling, hopping and cumulating ones can"
+            )
     if query.outer or not query.parsed_time.sql.replace("`", "").isidentifier():
         raise QueryError("only plain window aggregates over a time column can be written for Flink")
 
@@ -104,7 +112,11 @@ def _shown(show: Show, query: Query, tables: dict[int, str], names: Names) -> It
             yield f"SELECT {', '.join(listed)}\nFROM {tables[node]}"
 
 
-def _call(window: Window, source: str, time: str) -> str:
+def _call(window: AnyWindow, source: str, time: str) -> str:
+    if isinstance(window, Growing):
+        growing = [_interval(part.range) for part in (window.step, window.period)]
+        growing += [_interval(window.period.offset)] if window.period.offset else []
+        return f"CUMULATE(TABLE {source}, DESCRIPTOR({time}), {', '.join(growing)})"
     lengths = [_interval(window.range)] if window.is_tumbling else [_interval(window.slide), _interval(window.range)]
     if window.offset:
         lengths.append(_interval(window.offset))

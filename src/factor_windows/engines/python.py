@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from operator import add, and_, eq, floordiv, ge, le, lt, mod, mul, or_, sub
+from operator import add, and_, eq, floordiv, ge, le, lt, mod, mul, ne, or_, sub
 from typing import Any
 
 from sqlglot import exp
@@ -34,7 +34,7 @@ from factor_windows.physical.steps import (
     Unpack,
     slot_column,
 )
-from factor_windows.physical.terms import Call, Column, Lookup, Number, Sql, Term
+from factor_windows.physical.terms import Call, Column, Instant, Lookup, Number, Sql, Term, Tick
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 
@@ -49,6 +49,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "<": lt,
     ">=": ge,
     "=": eq,
+    "<>": ne,
     "AND": and_,
     "OR": or_,
     "least": min,
@@ -80,7 +81,8 @@ def evaluate(query: Query, rows: Iterable[Row]) -> list[dict[str, Any]]:
                 groups.setdefault((keys, start), []).append(event)
         for (keys, start), group in groups.items():
             values = [_direct(aggregate, group) for aggregate in query.parsed_aggregates]
-            results += [_result(query, [*keys, name, start, start + window.range, *values]) for name in names]
+            bounds = window.bounds_of(start)
+            results += [_result(query, [*keys, name, *bounds, *values]) for name in names]
     return results
 
 
@@ -226,6 +228,13 @@ class _Steps:
                 return values[row[by]]
             case Sql(text=text):
                 return value_of(parse_once(text), row)
+            case Tick(clock=clock, time=time):
+                return clock.tick(self._value(time, row))
+            case Instant(clock=clock, tick=tick):
+                return clock.instant(self._value(tick, row))
+            case Call(function="least" | "greatest" as function, arguments=arguments):
+                known = [value for each in arguments if (value := self._value(each, row)) is not None]
+                return _FUNCTIONS[function](known)
             case Call(function="if", arguments=(condition, value)):
                 return self._value(value, row) if self._value(condition, row) else None
             case Call(function="case", arguments=(subject, default, *pairs)):

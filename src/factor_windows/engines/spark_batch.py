@@ -8,6 +8,7 @@ from math import inf
 from pyspark.sql import DataFrame
 
 from factor_windows import physical
+from factor_windows.algebra.window import Window
 from factor_windows.cost.spark import SparkCost
 from factor_windows.cost.statistics import Look
 from factor_windows.engines.spark_columns import SparkColumns, with_columns
@@ -69,7 +70,8 @@ def is_own_query(plan: Pass) -> bool:
     First and last values are another thing: Spark takes them in any order, and a plan in order of time.
     """
     query = plan.query
-    return len(query.windows) == len(plan.nodes) == 1 and not any(
+    is_sparks = all(isinstance(window, Window) and window.clock is None for window in query.windows)
+    return len(query.windows) == len(plan.nodes) == 1 and is_sparks and not any(
         each.function.by_time for each in query.parsed_aggregates
     )
 

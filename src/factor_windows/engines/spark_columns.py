@@ -123,7 +123,9 @@ class SparkColumns:
     @property
     def _needs_fractions(self) -> bool:
         """Say whether it matters at which time within a second an event is: to windows, or to a state."""
-        lengths = (length for window in self.query.windows for length in (window.range, window.slide, window.offset))
+        # A calendar's edges are at whole seconds.
+        own = (part for each in self.query.windows for part in each.parts if part.clock is None)
+        lengths = (length for window in own for length in (window.range, window.slide, window.offset))
         by_time = any(each.function.by_time for each in self.query.parsed_aggregates)
         return by_time or any(length % SECOND for length in lengths)
 

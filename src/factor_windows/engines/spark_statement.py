@@ -37,7 +37,8 @@ def tables_of(spark: SparkSession) -> Tables:
         except (AnalysisException, ParseException):
             return None
 
-    return Tables(columns, str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true")
+    case_sensitive = str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
+    return Tables(columns, case_sensitive, str(spark.conf.get("spark.sql.session.timeZone")))
 
 
 def sql(

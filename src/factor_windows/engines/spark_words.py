@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from factor_windows.algebra.clock import Clock
 from factor_windows.engines.written_terms import write_term
 from factor_windows.physical.steps import Explode
 from factor_windows.physical.target import Names
 from factor_windows.physical.terms import Lookup, Number, Term
+from factor_windows.spark.local_time import SparkLocalTime, write_instant, write_tick
+
+
+_LOCAL = SparkLocalTime()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,14 @@ class SparkWords:
     def modulo(self, number: str, divisor: str) -> str:
         """Write pmod."""
         return f"pmod({number}, {divisor})"
+
+    def tick(self, clock: Clock, time: str) -> str:
+        """Write the number of a local day or month."""
+        return write_tick(clock, time, _LOCAL)
+
+    def instant(self, clock: Clock, tick: str) -> str:
+        """Write when a local day or month begins."""
+        return write_instant(clock, tick, _LOCAL)
 
     def sql(self, text: str) -> str:
         """Return what is Spark SQL already."""

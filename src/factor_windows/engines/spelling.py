@@ -13,20 +13,26 @@ from sqlglot.dialects.duckdb import DuckDB
 
 from factor_windows.engines.duckdb import translate
 from factor_windows.functions.expression import VerbatimSpark
+from factor_windows.spark.local_time import LocalTime, SparkLocalTime
+
+
+Calendar = str | None
+"""The zone of a query's calendar windows, empty for UTC; `None` if it has no such windows."""
 
 
 class Spelling(Protocol):
     """What differs between engines."""
 
     dialect: ClassVar[type[Dialect]]
+    local_time: ClassVar[LocalTime]
 
     def translate(self, tree: exp.Expr) -> exp.Expr:
         """Return the engine's form of what is written in Spark SQL."""
 
-    def microseconds(self, time: str) -> str:
-        """Return a time as microseconds since 1970, counted as Spark's window() does."""
+    def microseconds(self, time: str, calendar: Calendar = None) -> str:
+        """Return a time as microseconds since 1970, counted as Spark's window() does, or as a calendar does."""
 
-    def epoch(self, time: str) -> str:
+    def epoch(self, time: str, calendar: Calendar = None) -> str:
         """Return some constant of the type that the ends of windows over this time have."""
 
     def moment(self, epoch: str, microseconds: str) -> str:
@@ -40,12 +46,13 @@ class SparkSpelling:
     """Spark SQL; expressions of the user's stay as they are."""
 
     dialect: ClassVar[type[Dialect]] = VerbatimSpark
+    local_time: ClassVar[LocalTime] = SparkLocalTime()
 
     def translate(self, tree: exp.Expr) -> exp.Expr:
         """Leave it as it is."""
         return tree
 
-    def microseconds(self, time: str) -> str:
+    def microseconds(self, time: str, calendar: Calendar = None) -> str:
         """Ask for the type, which costs nothing: Spark knows it before it runs, and keeps one branch."""
         # No function turns a time without a zone into a number without going through the session's zone.
         of_wall_clock = (
@@ -53,10 +60,19 @@ class SparkSpelling:
             f" + minute({time}) * 60000000L + CAST(extract(SECOND FROM {time}) * 1000000 AS BIGINT)"
         )
         of_instant = f"unix_micros(CAST({time} AS TIMESTAMP_LTZ))"
-        return f"CASE typeof({time}) WHEN 'timestamp_ntz' THEN {of_wall_clock} ELSE {of_instant} END"
+        if calendar is None:
+            return f"CASE typeof({time}) WHEN 'timestamp_ntz' THEN {of_wall_clock} ELSE {of_instant} END"
+        of_date = f"unix_date(CAST({time} AS DATE)) * 86400000000L"
+        if calendar:
+            said = f"raise_error('{time} is local time already, so the zone {calendar} has nothing to change')"
+            of_wall_clock = of_date = f"CAST({said} AS BIGINT)"
+        local = f"WHEN 'timestamp_ntz' THEN {of_wall_clock} WHEN 'date' THEN {of_date}"
+        return f"CASE typeof({time}) {local} ELSE {of_instant} END"
 
-    def epoch(self, time: str) -> str:
+    def epoch(self, time: str, calendar: Calendar = None) -> str:
         """Let the branches of a CASE decide: with a zone if the time has one; an interval makes a date a timestamp."""
+        if calendar is not None:
+            return f"CASE WHEN FALSE THEN {time} ELSE TIMESTAMP_NTZ '1970-01-01 00:00:00' END"
         return f"CASE WHEN FALSE THEN {time} + INTERVAL '0' SECOND ELSE TIMESTAMP_NTZ '1970-01-01 00:00:00' END"
 
     def moment(self, epoch: str, microseconds: str) -> str:
@@ -69,20 +85,42 @@ class SparkSpelling:
         return f"pmod({number}, {divisor})"
 
 
+class DuckdbLocalTime:
+    """DuckDB's words; its ICU extension knows the zones."""
+
+    def to_local(self, microseconds: str, zone: str) -> str:
+        return f"epoch_us(timezone('{zone}', make_timestamptz({microseconds})))"
+
+    def to_instant(self, microseconds: str, zone: str) -> str:
+        return f"epoch_us(timezone('{zone}', make_timestamp({microseconds})))"
+
+    def month_of(self, day: str) -> str:
+        on = f"(DATE '1970-01-01' + CAST({day} AS INTEGER))"
+        return f"((year{on} - 1970) * 12 + month{on} - 1)"
+
+    def first_day(self, month: str) -> str:
+        start = f"CAST(DATE '1970-01-01' + to_months(CAST({month} AS INTEGER)) AS DATE)"
+        return f"({start} - DATE '1970-01-01')"
+
+    def floor(self, number: str, divisor: int) -> str:
+        return f"(({number} - (({number} % {divisor}) + {divisor}) % {divisor}) // {divisor})"
+
+
 class DuckdbSpelling:
     """DuckDB's SQL; expressions of the user's are translated, or refused."""
 
     dialect: ClassVar[type[Dialect]] = DuckDB
+    local_time: ClassVar[LocalTime] = DuckdbLocalTime()
 
     def translate(self, tree: exp.Expr) -> exp.Expr:
         """Translate by the table of what is known to mean the same."""
         return translate(tree)
 
-    def microseconds(self, time: str) -> str:
+    def microseconds(self, time: str, calendar: Calendar = None) -> str:
         """Call what takes times with and without a zone, and dates."""
         return f"epoch_us({time})"
 
-    def epoch(self, time: str) -> str:
+    def epoch(self, time: str, calendar: Calendar = None) -> str:
         """Let the branches of a CASE decide: with a zone if the time has one, and a date becomes a timestamp."""
         return f"CASE WHEN FALSE THEN {time} ELSE TIMESTAMP '1970-01-01' END"
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from factor_windows import physical
+from factor_windows.algebra.clock import Clock, constant_offset
 from factor_windows.engines.read_columns import ReadColumns
 from factor_windows.engines.spelling import DuckdbSpelling, SparkSpelling, Spelling, read, write
 from factor_windows.engines.untyped import is_shared, untyped
@@ -18,6 +19,7 @@ from factor_windows.physical.steps import Explode, Filter, Group, Project, Scan,
 from factor_windows.physical.target import Names, Values
 from factor_windows.physical.terms import Column, Lookup, Number, Sql, Term, parts_of
 from factor_windows.query import Query
+from factor_windows.spark.local_time import write_instant, write_tick
 from factor_windows.tree import Pass
 
 SPELLINGS: dict[str, Spelling] = {"spark": SparkSpelling(), "duckdb": DuckdbSpelling()}
@@ -42,6 +44,14 @@ class SqlWords:
         """Write it as the engine does."""
         return self.spelling.modulo(number, divisor)
 
+    def tick(self, clock: Clock, time: str) -> str:
+        """Write the number of a local day or month."""
+        return write_tick(clock, time, self.spelling.local_time)
+
+    def instant(self, clock: Clock, tick: str) -> str:
+        """Write when a local day or month begins."""
+        return write_instant(clock, tick, self.spelling.local_time)
+
     def sql(self, text: str) -> str:
         """Translate Spark SQL."""
         return write(self.spelling.translate(tree_of(text)), self.spelling)
@@ -58,6 +68,8 @@ class Writer:
         own = own_prefix(query)
         self.names = Names(own, tuple(key.name for key in query.parsed_keys), f"{own}time")
         self.epoch = f"{own}epoch"
+        zones = [part.clock.zone for window in query.windows for part in window.parts if part.clock]
+        self.calendar = next((zone for zone in zones if constant_offset(zone) != 0), "") if zones else None
         self.words = SqlWords(self.spelling, own)
         stated = [untyped(each) if dialect == "spark" else each for each in query.parsed_aggregates]
         values = Values.of(stated, self.names, shared=shared)
@@ -190,8 +202,8 @@ class Writer:
         """Return the events that count: the columns that are read, and the time in microseconds."""
         spelled = write(self._read(scan.time), self.spelling)
         events = exp.Select(expressions=columns.selected)
-        events.append("expressions", self._named(self.spelling.microseconds(spelled), scan.column))
-        events.append("expressions", self._named(self.spelling.epoch(spelled), self.epoch))
+        events.append("expressions", self._named(self.spelling.microseconds(spelled, self.calendar), scan.column))
+        events.append("expressions", self._named(self.spelling.epoch(spelled, self.calendar), self.epoch))
         source = self._read(f"SELECT * FROM {self.query.source or 'events'}").args["from_"].this
         if isinstance(source, exp.Subquery) and not source.alias:
             source = exp.alias_(source, "source", table=True)
@@ -203,7 +215,7 @@ class Writer:
 
     def _shown(self, show: Show) -> exp.Select:
         """Select every window under its names, which stand in a table with what else depends on the node."""
-        terms = (show.end, *show.values)
+        terms = (show.start, show.end, *show.values)
         by_node = {part.name: part.values for term in terms for part in parts_of(term) if isinstance(part, Lookup)}
         rows: list[tuple[int | str, ...]] = [
             (place, *(values[place] for values in by_node.values()), name)

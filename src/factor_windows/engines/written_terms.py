@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from factor_windows.physical.terms import Call, Column, Lookup, Number, Sql, Term
+from factor_windows.algebra.clock import Clock
+from factor_windows.physical.terms import Call, Column, Instant, Lookup, Number, Sql, Term, Tick
 
-_INFIX = ("+", "-", "*", "div", "<=", "<", ">=", "=", "AND", "OR")
+_INFIX = ("+", "-", "*", "div", "<=", "<", ">=", "=", "<>", "AND", "OR")
 _TIGHT = ("*", "div")
 
 
@@ -22,6 +23,12 @@ class Words(Protocol):
 
     def modulo(self, number: str, divisor: str) -> str:
         """Write a remainder that is never negative."""
+
+    def tick(self, clock: Clock, time: str) -> str:
+        """Write the number of the last tick of a clock that is not after a time."""
+
+    def instant(self, clock: Clock, tick: str) -> str:
+        """Write when a tick of a clock is."""
 
     def sql(self, text: str) -> str:
         """Write an expression that is given in Spark SQL."""
@@ -47,6 +54,10 @@ def write_term(term: Term, words: Words) -> str:
             return words.lookup(term)
         case Sql(text=text):
             return words.sql(text)
+        case Tick(clock=clock, time=time):
+            return words.tick(clock, write(time))
+        case Instant(clock=clock, tick=tick):
+            return words.instant(clock, write(tick))
         case Call(function="%", arguments=(number, divisor)):
             return words.modulo(write(number), write(divisor))
         case Call(function="if", arguments=(condition, value)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from factor_windows.algebra.graph import CoverageGraph, window_of
+from factor_windows.algebra.graph import CoverageGraph, stands_for
 from factor_windows.algebra.window import Window
 from factor_windows.functions.table import Kind
 from factor_windows.search.covering_factor import best_covering_factor, covering_candidates
@@ -33,7 +33,7 @@ class Considered:
 def considered(plan: Pass) -> tuple[Considered, ...]:
     """List the places for a factor window in a plan's query, with their candidates before pruning."""
     graph = CoverageGraph.of_query(plan.query)
-    taken = {window_of(node) for node in graph.nodes}
+    taken = {stands_for(node) for node in graph.nodes}
     found = []
     for place, _ in places(graph, plan.cost_model):
         if graph.kind is Kind.OVERLAP_SAFE:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.slices import Segmentation, Slices
 from factor_windows.cost.model import Cost
 from factor_windows.explain.alternatives import alternatives
@@ -70,7 +71,17 @@ def _lengths(segmentation: Segmentation, in_units: Callable[[int], int | float])
     """Describe a window by its three lengths; slices, which have no such lengths, by their edges."""
     if isinstance(segmentation, Slices):
         edges = [{"step": in_units(step), "offset": in_units(offset)} for step, offset in segmentation.edges]
-        return {"range": None, "slide": None, "offset": None, "edges": edges}
+        calendars = [
+            {"zone": clock.zone, "unit": clock.unit, "step": step, "offset": offset}
+            for clock, (step, offset) in segmentation.calendars
+        ]
+        lengths = {"range": None, "slide": None, "offset": None, "edges": edges}
+        return lengths | ({"calendars": calendars} if calendars else {})
+    if isinstance(segmentation, Growing):
+        return {**_lengths(segmentation.period, in_units), "step": _lengths(segmentation.step, in_units)}
+    if segmentation.clock is not None:
+        counted = {part: getattr(segmentation, part) for part in ("range", "slide", "offset")}
+        return {**counted, "zone": segmentation.clock.zone, "unit": segmentation.clock.unit}
     return {part: in_units(getattr(segmentation, part)) for part in ("range", "slide", "offset")}
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from html import escape
 from importlib.resources import files
+from itertools import islice
 from string import Template
 from typing import Any
 
 from factor_windows.algebra.coverage import stride
+from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.slices import Segmentation, Slices
 from factor_windows.algebra.window import Window, readable
 from factor_windows.cost.model import Cost, share
@@ -25,6 +28,10 @@ from factor_windows.tree import Pass, PlanNode
 DIALECTS = {"spark": "Spark", "duckdb": "DuckDB", "flink": "Flink"}
 SPAN_RANGES = 3
 """How many of the longest range the time line is long."""
+SHOWN_FROM = 1_704_067_200_000_000
+"""The start of 2024, from when calendars are drawn: a leap year."""
+MOST_INSTANCES = 2_000
+"""How many instances of a calendar are drawn at most."""
 TICKS = 8
 """How many marks of time the time line has at most."""
 STEPS = tuple(
@@ -141,7 +148,8 @@ def _sql(write: Callable[..., str]) -> Iterator[str]:
 def _data(plan: Pass) -> dict[str, Any]:
     """Return what the page draws."""
     ids = {node.name: f"n{place}" for place, node in enumerate(plan.nodes)}
-    longest = max(node.window.range for node in plan.nodes)
+    base = SHOWN_FROM if any(_clocks(node.window) for node in plan.nodes) else 0
+    longest = max(node.window.range if isinstance(node.window, Slices) else node.window.length for node in plan.nodes)
     span = SPAN_RANGES * longest
     step = next((step for step in STEPS if span / step <= TICKS), STEPS[-1])
     return {
@@ -167,22 +175,48 @@ def _data(plan: Pass) -> dict[str, Any]:
                     for other in alternatives(plan, node)
                 ],
                 "facts": [[term, value] for term, value in facts(plan, node)],
-                **_lengths(node.window),
+                **_lengths(node.window, base, span),
             }
             for node in plan.nodes
         ],
     }
 
 
-def _lengths(segmentation: Segmentation) -> dict[str, Any]:
+def _clocks(segmentation: Segmentation) -> bool:
+    """Say whether a clock decides how long instances are."""
     if isinstance(segmentation, Slices):
-        return {"edges": [{"step": step, "offset": offset} for step, offset in segmentation.edges]}
+        return bool(segmentation.calendars)
+    return any(part.clock for part in segmentation.parts)
+
+
+def _lengths(segmentation: Segmentation, base: int, span: int) -> dict[str, Any]:
+    """Say what the time line draws: lengths, or, where these differ, all instances as they are."""
+    if _clocks(segmentation) or isinstance(segmentation, Growing):
+        found = islice(_instances(segmentation, base, base + span), MOST_INSTANCES)
+        return {"instances": [[start - base, end - base] for start, end in found]}
+    if isinstance(segmentation, Slices):
+        return {"edges": [{"step": step, "offset": (offset - base) % step} for step, offset in segmentation.edges]}
     return {
         "range": segmentation.range,
         "slide": segmentation.slide,
-        "offset": segmentation.offset,
+        "offset": (segmentation.offset - base) % segmentation.slide,
         "stride": stride(segmentation),
     }
+
+
+def _instances(segmentation: Segmentation, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """List the instances within a span of time, by their starts."""
+    # A start, or of one that grows the start of a step, is where one of these begins.
+    pace: Segmentation = segmentation
+    if not isinstance(segmentation, Slices):
+        last = segmentation.parts[-1]
+        pace = replace(last, range=last.slide)
+    _, at = pace.bounds_of(pace.starts_of(begin - 1)[0])
+    while at < end:
+        bounds = segmentation.bounds_of(at)
+        if begin <= bounds[0] and bounds[1] <= end:
+            yield bounds
+        _, at = pace.bounds_of(at)
 
 
 def facts(plan: Pass, node: PlanNode) -> Iterator[tuple[str, str]]:
@@ -191,8 +225,10 @@ def facts(plan: Pass, node: PlanNode) -> Iterator[tuple[str, str]]:
         "shown as" if node.exposed else "hidden",
         ", ".join(node.shown_as) or "added because it saves more than it costs",
     )
-    if isinstance(node.window, Window):
+    if isinstance(node.window, Window) and node.window.clock is None:
         yield "instances", f"{readable(node.window.range)} long, every {readable(node.window.slide)}"
+    elif node.exposed and node.window.label not in node.shown_as:
+        yield "instances", node.window.label
     yield "reads", _reads(plan, node)
     yield "cost", f"{number(node.cost)}, {share(node.cost, plan.naive_cost):.1%} of naive"
     yield "formula", _formula(plan, node)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from factor_windows import physical
-from factor_windows.algebra.slices import Segmentation, Slices
-from factor_windows.algebra.window import readable
+from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.slices import Segmentation, Slices, display_key
+from factor_windows.algebra.window import Window, readable
 from factor_windows.physical import Target
 from factor_windows.physical.choose import PARTITIONS
 from factor_windows.tree import Pass
@@ -27,6 +28,8 @@ def explain_physical(plan: Pass, events: DataFrame | None = None) -> str:
 
 
 def _open_instances(segmentation: Segmentation) -> int:
+    if isinstance(segmentation, Growing):
+        return segmentation.steps
     return 1 if isinstance(segmentation, Slices) else -(-segmentation.range // segmentation.slide)
 
 
@@ -46,9 +49,10 @@ def explain_streaming(plan: Pass) -> str:
             "for each key, and those of the watermark's delay"
         )
     first = [plan.nodes[position] for position in levels[0].nodes]
-    shortest = min(node.window.range for node in first)
+    shortest = min(first, key=lambda node: display_key(node.window)).window
+    length = readable(shortest.range) if isinstance(shortest, Window) and not shortest.clock else shortest.label
     late = (
-        f"  an event is late when the watermark has passed the end of its {readable(shortest)}: it is dropped, "
+        f"  an event is late when the watermark has passed the end of its {length}: it is dropped, "
         "for longer windows too"
         if count > 1
         else "  an event is late for a window whose end the watermark has passed: it is dropped there"

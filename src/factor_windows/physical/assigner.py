@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from factor_windows.algebra.coverage import fewest, stride
+from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.slices import Progression, Segmentation, Slices, is_partition
 from factor_windows.algebra.window import Window
 from factor_windows.functions.table import Kind
@@ -22,7 +23,7 @@ class Assigner:
     """The instances of one node that a row of another belongs to.
 
     A row that starts at p belongs to those at f, f - stride, f - 2 * stride, ..., `steps` of them, where f is the last
-    of `edges` that is not after p.
+    of `edges` that is not after p. All count microseconds, or ticks of the clock of the node that is assigned to.
     """
 
     source: int
@@ -51,8 +52,13 @@ def assign(source: int, target: int, parent: Segmentation | None, child: Segment
     """Say which instances of a child a row of its parent, or an event, belongs to."""
     if isinstance(child, Slices):
         return Assigner(source, target, child.edges)
+    if isinstance(child, Growing):
+        # To the steps from its own on; those of the next period are not among them.
+        step = child.step
+        return Assigner(source, target, ((step.slide, step.offset),), child.steps, -step.slide)
     if parent is None or is_partition(parent):
-        return _from_pieces(source, target, child, parent.range if isinstance(parent, Window) else 1)
+        same = child.clock is None and isinstance(parent, Window) and parent.clock is None
+        return _from_pieces(source, target, child, parent.range if same and parent else 1)
     assert isinstance(parent, Window)
     every = _from_all_inside(source, target, child, parent)
     some = _from_fewest(source, target, child, parent)

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, inf
 
+from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.pane_row import Packing, PaneRow
+from factor_windows.algebra.slices import clocks_to_ask
 from factor_windows.algebra.window import readable
 from factor_windows.cost.spark import SparkCost
 from factor_windows.physical.assigner import RAW
@@ -81,12 +83,14 @@ def count_work(layout: Layout, plan: Pass, cost: SparkCost, partitions: int = PA
     """Count, per unit of time, what prices are for."""
     levels, row = layout.levels, layout.pane_row
     rows = [cost.rows_of(node.node) for node in plan.nodes]
-    counts = dict.fromkeys(("update", "merge", "crowded", "edge"), 0.0)
+    counts = dict.fromkeys(("update", "merge", "crowded", "edge", "clock"), 0.0)
     reads = []
     for level in levels:
         read = [(each, cost.rate if each.source == RAW else rows[each.source]) for each in level.assigners]
         reads.append(sum(each.steps * many for each, many in read))
-        counts["edge"] += sum((len(each.edges) - 1) * many for each, many in read)
+        counts["edge"] += sum(max(0, len(each.edges) - 1) * many for each, many in read)
+        asking = ((each, many * each.steps) for each, many in read if not each.passes_through)
+        counts["clock"] += sum(clocks_to_ask(plan.nodes[each.target].window) * many for each, many in asking)
     counts["update"], counts["merge"] = reads[0], sum(reads[1:])
     emitted = [_first_rows(layout, plan, cost), *(sum(rows[place] for place in level.nodes) for level in levels[1:])]
     if cost.keyed:
@@ -133,6 +137,9 @@ def _distributions(layout: Layout, plan: Pass, partitions: int, cost: SparkCost)
         return
     if cost.keyed and cost.keys >= KEYS_PER_PARTITION * partitions:
         yield replace(layout, distribution=Distribution.BY_KEY)
+        return
+    if any(isinstance(node.window, Growing) for node in plan.nodes):
+        # Rows are given to instances that end later, in any chunk.
         return
     chunk = max(plan.longest, min(CHUNK_RANGES * plan.longest, LONGEST_CHUNK))
     if layout.pane_row:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
-from factor_windows.algebra.slices import Slices
+from factor_windows.algebra.clock import Clock
+from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.slices import Segmentation, Slices
+from factor_windows.algebra.window import Window
 from factor_windows.functions.expression import sql_of, tree_of
-from factor_windows.physical.assigner import ALWAYS, EVERYWHERE
+from factor_windows.physical.assigner import ALWAYS, EVERYWHERE, Assigner
 from factor_windows.physical.choose import choose_layout
 from factor_windows.physical.layout import Distribution, Layout, Level
 from factor_windows.physical.own_windows import chain_windows, lay_out_windows, window_steps
@@ -28,7 +31,23 @@ from factor_windows.physical.steps import (
     slot_column,
 )
 from factor_windows.physical.target import Target
-from factor_windows.physical.terms import Call, Column, Number, Sql, Term, after_edge, look_up, only_if
+from factor_windows.physical.terms import (
+    Call,
+    Column,
+    Instant,
+    Number,
+    Sql,
+    Term,
+    Tick,
+    after_edge,
+    after_slice_start,
+    end_after,
+    end_of,
+    look_up,
+    only_if,
+    start_of,
+    to_slice_end,
+)
 from factor_windows.tree import Pass
 
 
@@ -126,8 +145,18 @@ class _Compiler:
 
     def _start(self, level: Level, begin: Term) -> Term:
         """Return the start of the instance that a row is given to."""
+        plain = self._last_edge(level, begin, self._after_edge(level, begin))
+        return self._on_clocks(level, plain, lambda clock: Instant(clock, self._tick(level, clock, begin)))
+
+    def _tick(self, level: Level, clock: Clock, begin: Term) -> Term:
+        """Return the start as a tick."""
+        tick = Tick(clock, begin)
+        return self._last_edge(level, tick, self._after_plain_edge(level, tick))
+
+    def _last_edge(self, level: Level, begin: Term, after: Term) -> Term:
+        """Return the start in what the assigner counts, for rows that begin some time after its last edge."""
         assigners = [each for each, _ in level.entries]
-        start = begin - self._after_edge(level, begin)
+        start = begin - after
         if level.is_flat:
             return start - self._by_entry("lag", [each.lag(step) for each, step in level.entries])
         lag: Term = Column(self.names.step) * self._by_entry("stride", [each.stride for each in assigners])
@@ -135,29 +164,81 @@ class _Compiler:
             lag = Call("least", (lag, self._by_entry("max_lag", [each.max_lag for each in assigners])))
         return start - lag
 
+    def _on_clocks(self, level: Level, plain: Term, ticking: Callable[[Clock], Term]) -> Term:
+        """Return one term for entries that count microseconds, and one for those of each clock."""
+        own = [self._clock(each) for each, _ in level.entries]
+        clocks = [clock for clock in dict.fromkeys(own) if clock is not None]
+        if not clocks:
+            return plain
+        if len(set(own)) == 1:
+            return ticking(clocks[0])
+        number = self._by_entry("clock", [clocks.index(clock) + 1 if clock else 0 for clock in own], "int")
+        pairs = [part for place, clock in enumerate(clocks, 1) for part in (Number(place, "int"), ticking(clock))]
+        return Call("case", (number, plain, *pairs))
+
+    def _clock(self, assigner: Assigner) -> Clock | None:
+        """Return the clock that an assigner counts by; rows that pass through keep the start they have."""
+        window = self.plan.nodes[assigner.target].window
+        if assigner.passes_through or isinstance(window, Slices):
+            return None
+        return (window.step if isinstance(window, Growing) else window).clock
+
     def _after_edge(self, level: Level, begin: Term) -> Term:
         """Return how long a row starts after the last edge of its assigner; those of slices are written out."""
         assigners = [each for each, _ in level.entries]
-        if len(assigners) == 1:
-            return after_edge(assigners[0].edges, begin)
-        plain = [each.edges[0] if len(each.edges) == 1 else EVERYWHERE[0] for each in assigners]
-        offsets = self._by_entry("offset", [offset for _, offset in plain])
-        after: Term = (begin - offsets) % self._by_entry("slide", [step for step, _ in plain])
-        slices = {each.target: each.edges for each in assigners if len(each.edges) > 1}
+        slices = {each.target: found for each in assigners if (found := self._slices(each)) is not None}
+        if len(assigners) == 1 and slices:
+            return after_slice_start(slices[assigners[0].target], begin)
+        after = self._after_plain_edge(level, begin)
         if not slices:
             return after
-        pairs = [part for place, edges in slices.items() for part in (Number(place), after_edge(edges, begin))]
+        pairs = [part for place, own in slices.items() for part in (Number(place), after_slice_start(own, begin))]
         return Call("case", (self._by_entry("to", [each.target for each in assigners], "int"), after, *pairs))
+
+    def _after_plain_edge(self, level: Level, begin: Term) -> Term:
+        plain = [EVERYWHERE[0] if self._slices(each) else each.edges[0] for each, _ in level.entries]
+        if len(plain) == 1:
+            return after_edge(plain, begin)
+        offsets = self._by_entry("offset", [offset for _, offset in plain])
+        return (begin - offsets) % self._by_entry("slide", [step for step, _ in plain])
+
+    def _slices(self, assigner: Assigner) -> Slices | None:
+        """Return the slices that rows are assigned to, if they are cut at more than one progression."""
+        window = self.plan.nodes[assigner.target].window
+        is_cut = isinstance(window, Slices) and not assigner.passes_through
+        return window if is_cut and isinstance(window, Slices) and (len(window.edges) != 1 or window.calendars) else None
 
     def _instances(self, level: Level, begin: Term, start: Term) -> Iterator[Term]:
         """List the conditions under which the instance at a start exists, and holds the row."""
         assigners = [each for each, _ in level.entries]
+        windows = [self.plan.nodes[each.target].window for each in assigners]
+
+        def counted(clock: Clock) -> Term:
+            return self._tick(level, clock, begin)
+
+        plain = start
+        if any(self._clock(each) for each in assigners):
+            plain = self._last_edge(level, begin, self._after_edge(level, begin))
         if any(each.max_age != ALWAYS for each in assigners):
-            yield begin - start <= self._by_entry("max_age", [each.max_age for each in assigners])
+            age = self._on_clocks(level, begin - plain, lambda clock: Tick(clock, begin) - counted(clock))
+            yield age <= self._by_entry("max_age", [each.max_age for each in assigners])
         if any(each.grid != (1, 0) for each in assigners):
             slide = self._by_entry("grid", [each.grid[0] for each in assigners])
             offset = self._by_entry("shift", [each.grid[1] for each in assigners])
-            yield ((start - offset) % slide).equals(0)
+            yield ((self._on_clocks(level, plain, counted) - offset) % slide).equals(0)
+        skips = [window.skips if isinstance(window, Window) else () for window in windows]
+        for place in range(max(map(len, skips))):
+            skipped = [own[place] if len(own) > place else ALWAYS for own in skips]
+            yield self._on_clocks(level, plain, counted).differs(self._by_entry("skip", skipped))
+        growing = {
+            each.target: window.period
+            for each, window in zip(assigners, windows, strict=True)
+            if isinstance(window, Growing) and not each.passes_through
+        }
+        if growing:
+            targets = self._by_entry("to", [each.target for each in assigners], "int")
+            pairs = [part for place, own in growing.items() for part in (Number(place, "int"), end_of(own, begin))]
+            yield start < Call("case", (targets, Number(ALWAYS), *pairs))
 
     def _inside_chunk(self, start: Term, *, is_last: bool) -> Term:
         """Keep the instances that a chunk can complete, and at the last level only those that start in it.
@@ -256,27 +337,36 @@ class _Compiler:
     def _end(self, places: Sequence[int]) -> Term:
         """Return the end of a row's instance, which is one of some nodes."""
         start, windows = Column(self.names.start), [node.window for node in self.plan.nodes]
-        slices = [place for place in places if isinstance(windows[place], Slices)]
+        # What one lookup can say: how long all instances of a node are.
+        lengths = [_fixed_length(window) for window in windows]
+        ends = {
+            place: start + to_slice_end(window, start) if isinstance(window, Slices) else end_after(_last(window), start)
+            for place, window in enumerate(windows)
+            if place in places and lengths[place] is None
+        }
         if len(places) == 1:
-            return start + (self._to_next_edge(places[0]) if slices else windows[places[0]].range)
-        length = look_up(self.names.node, "range", [window.range for window in windows])
-        if not slices:
-            return start + length
-        pairs = [part for place in slices for part in (Number(place), self._to_next_edge(place))]
-        return start + Call("case", (Column(self.names.node), length, *pairs))
+            return ends.get(places[0], start + (lengths[places[0]] or 0))
+        known = [window.longest if length is None else length for window, length in zip(windows, lengths, strict=True)]
+        usual = start + look_up(self.names.node, "range", known)
+        return self._by_place(usual, ends)
 
-    def _to_next_edge(self, place: int) -> Term:
-        slices, start = self.plan.nodes[place].window, Column(self.names.start)
-        assert isinstance(slices, Slices)
-        terms = tuple(Number(step) - (start - offset) % step for step, offset in slices.edges)
-        return terms[0] if len(terms) == 1 else Call("least", terms)
+    def _by_place(self, usual: Term, own: Mapping[int, Term]) -> Term:
+        """Return a term of a row's node, if it has one of its own."""
+        pairs = [part for place, term in own.items() for part in (Number(place), term)]
+        return Call("case", (Column(self.names.node), usual, *pairs)) if own else usual
 
     def _show(self) -> Show:
         nodes, start = self.plan.nodes, Column(self.names.start)
         values = tuple(self._value(place) for place in range(len(self.values.results)))
         names = tuple(node.shown_as for node in nodes)
         exposed = [place for place, node in enumerate(nodes) if node.exposed]
-        return Show(names, self.names.keys, start, self._end(exposed), self.names.node, values)
+        growing = {
+            place: start_of(node.window.period, start)
+            for place, node in enumerate(nodes)
+            if isinstance(node.window, Growing)
+        }
+        begin = growing[0] if len(nodes) == 1 and growing else self._by_place(start, growing)
+        return Show(names, self.names.keys, begin, self._end(exposed), self.names.node, values)
 
     def _value(self, place: int) -> Term:
         """Return what makes an aggregate's result, in rows of those nodes that it is asked of.
@@ -290,6 +380,20 @@ class _Compiler:
         has = [int(not node.exposed or node.node in asked) for node in self.plan.nodes]
         is_asked, lower = look_up(self.names.node, f"has_{place}", has, "int").equals(1), Sql(result.lower)
         return lower if all(has) or not result.nullable else only_if(is_asked, lower)
+
+
+def _last(window: Window | Growing) -> Window:
+    """Return what the start of an instance is a start of: the window itself, or the step of one that grows."""
+    return window.step if isinstance(window, Growing) else window
+
+
+def _fixed_length(segmentation: Segmentation) -> int | None:
+    """Return how long after its start an instance ends, if that is the same for all."""
+    if isinstance(segmentation, Slices):
+        is_even = len(segmentation.edges) == 1 and not segmentation.calendars
+        return segmentation.range if is_even else None
+    last = _last(segmentation)
+    return last.range if last.clock is None else None
 
 
 def _in_slots(lift: str, slot: str, number: int) -> list[str]:

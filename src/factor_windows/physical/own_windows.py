@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from factor_windows.algebra.graph import CoverageGraph, Node, window_of
-from factor_windows.algebra.slices import Slices
+from factor_windows.algebra.graph import CoverageGraph, Node, shown_window, window_of
+from factor_windows.algebra.window import Window
 from factor_windows.physical.assigner import RAW, assign
 from factor_windows.physical.layout import Layout, Level
 from factor_windows.physical.steps import OwnWindow
@@ -21,7 +21,7 @@ from factor_windows.tree import Pass
 
 def chain_windows(plan: Pass) -> Pass:
     """Return a plan in which every node reads the raw events or a tumbling window."""
-    if any(isinstance(node.window, Slices) or not (node.exposed or node.window.is_tumbling) for node in plan.nodes):
+    if any(not (node.exposed or (isinstance(node.window, Window) and node.window.is_tumbling)) for node in plan.nodes):
         tree = with_factor_windows(CoverageGraph.of_query(plan.query), plan.cost_model)
         plan = Pass.of_tree(plan.workload, tree, search="factor", cost_model=plan.cost_model, status="heuristic")
     nodes = {node.name: node for node in plan.nodes}
@@ -56,4 +56,4 @@ def window_steps(plan: Pass, layout: Layout, values: Values) -> Iterator[OwnWind
         [assigner] = level.assigners
         first = assigner.source == RAW
         made = tuple((state.name, Sql(state.lift if first else state.combine)) for state in values.states)
-        yield OwnWindow(assigner.target, window_of(plan.nodes[assigner.target].node), assigner.source, made)
+        yield OwnWindow(assigner.target, shown_window(plan.nodes[assigner.target].node), assigner.source, made)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from factor_windows.algebra.calendar import AnyWindow
 from factor_windows.algebra.pane_row import PaneRow
-from factor_windows.algebra.window import Window
 from factor_windows.functions.table import State
 from factor_windows.physical.terms import Sql, Term
 
@@ -105,7 +105,7 @@ class OwnWindow:
     """Group the events, or the rows of a node, by a window of the engine's own; what was there stays."""
 
     node: int
-    window: Window
+    window: AnyWindow
     source: int
     aggregates: tuple[tuple[str, Sql], ...]
 

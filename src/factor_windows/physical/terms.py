@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 
-from factor_windows.algebra.slices import Progression
+from factor_windows.algebra.clock import Clock, empty_days
+from factor_windows.algebra.slices import Progression, Slices
+from factor_windows.algebra.window import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,10 @@ class Term:
     def __or__(self, other: Term) -> Call:
         return Call("OR", (self, other))
 
+    def differs(self, other: Term | int) -> Call:
+        """Say whether both have other values."""
+        return Call("<>", (self, _term(other)))
+
     def equals(self, other: Term | int) -> Call:
         """Say whether both have the same value."""
         return Call("=", (self, _term(other)))
@@ -75,10 +82,26 @@ class Lookup(Term):
 
 
 @dataclass(frozen=True, slots=True)
+class Tick(Term):
+    """The number of the last tick of a clock that is not after a time."""
+
+    clock: Clock
+    time: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Instant(Term):
+    """When a tick of a clock is."""
+
+    clock: Clock
+    tick: Term
+
+
+@dataclass(frozen=True, slots=True)
 class Call(Term):
     """An operator, or one of a few functions.
 
-    `least`, `greatest`, `int`, `if` (a condition, a value; null otherwise), `case` (a subject, a default, pairs of
+    `least` and `greatest` (of what is not null), `int`, `if` (a condition, a value; null otherwise), `case` (a subject, a default, pairs of
     a number and a value).
     """
 
@@ -104,8 +127,66 @@ def look_up(by: str, name: str, values: Sequence[int], type: str = "bigint") -> 
 
 def after_edge(edges: Sequence[Progression], time: Term) -> Term:
     """Return how long a time is after the last of some edges that is not after it."""
-    terms = tuple((time - offset) % step for step, offset in edges)
-    return terms[0] if len(terms) == 1 else Call("least", terms)
+    return _least([(time - offset) % step for step, offset in edges])
+
+
+def after_slice_start(slices: Slices, time: Term) -> Term:
+    """Return how long a time is after the start of its slice; clocks are asked only as long as they have to be."""
+    fixed = [(time - offset) % step for step, offset in slices.edges]
+    own = [
+        _unless_settled(slices, clock, time, time - Instant(clock, _last_tick(clock, edge, time)))
+        for clock, edge in slices.calendars
+    ]
+    return _least([*fixed, *own])
+
+
+def to_slice_end(slices: Slices, start: Term) -> Term:
+    """Return how long the slice is that starts then."""
+    fixed = [Number(step) - (start - offset) % step for step, offset in slices.edges]
+    own = [
+        _unless_settled(slices, clock, start, Instant(clock, _last_tick(clock, edge, start) + edge[0]) - start)
+        for clock, edge in slices.calendars
+    ]
+    return _least([*fixed, *own])
+
+
+def start_of(window: Window, time: Term) -> Term:
+    """Return the start of the instance of a tumbling window that holds a time."""
+    edge = (window.slide, window.offset)
+    return time - after_edge([edge], time) if window.clock is None else Instant(window.clock, _last_tick(window.clock, edge, time))
+
+
+def end_of(window: Window, time: Term) -> Term:
+    """Return the end of the instance of a tumbling window that holds a time."""
+    edge = (window.slide, window.offset)
+    if window.clock is None:
+        return time - after_edge([edge], time) + window.range
+    return Instant(window.clock, _last_tick(window.clock, edge, time) + window.range)
+
+
+def end_after(window: Window, start: Term) -> Term:
+    """Return the end of the instance of a window that starts then."""
+    if window.clock is None:
+        return start + window.range
+    if window.clock.unit == "day" and empty_days(window.clock.zone):
+        # Where a place skipped a day, two ticks are at one instant, and the window's own is the first of them.
+        return Instant(window.clock, _last_tick(window.clock, (window.slide, window.offset), start) + window.range)
+    return Instant(window.clock, Tick(window.clock, start) + window.range)
+
+
+def _last_tick(clock: Clock, edge: Progression, time: Term) -> Term:
+    tick = Tick(clock, time)
+    step, offset = edge
+    return tick - (tick - offset) % step
+
+
+def _unless_settled(slices: Slices, clock: Clock, time: Term, value: Term) -> Term:
+    since = slices.since(clock)
+    return value if since == inf else only_if(time < int(since), value)
+
+
+def _least(terms: Sequence[Term]) -> Term:
+    return terms[0] if len(terms) == 1 else Call("least", tuple(terms))
 
 
 def only_if(condition: Term, value: Term) -> Call:
@@ -116,9 +197,11 @@ def only_if(condition: Term, value: Term) -> Call:
 def parts_of(term: Term) -> Iterator[Term]:
     """List a term and all terms in it."""
     yield term
-    if isinstance(term, Call):
-        for argument in term.arguments:
-            yield from parts_of(argument)
+    inner = term.arguments if isinstance(term, Call) else ()
+    if isinstance(term, Tick | Instant):
+        inner = (term.time if isinstance(term, Tick) else term.tick,)
+    for argument in inner:
+        yield from parts_of(argument)
 
 
 def _term(value: Term | int) -> Term:

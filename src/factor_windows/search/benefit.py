@@ -30,7 +30,7 @@ class Place:
 
     def __post_init__(self) -> None:
         counts = [self.cost.recurrence_count(window) for window in self.below]
-        lengths = (count * window.range for count, window in zip(counts, self.below, strict=True))
+        lengths = (count * window.length for count, window in zip(counts, self.below, strict=True))
         object.__setattr__(self, "instances", sum(counts))
         object.__setattr__(self, "lengths", sum(lengths))
         overhead = self.cost.overhead
@@ -41,7 +41,12 @@ class Place:
     @property
     def upstream(self) -> Window:
         """Return the window above, or the virtual root as a window."""
-        return self.above or Window(range=self.cost.grain, slide=self.cost.grain)
+        if self.above is not None:
+            return self.above
+        # Raw events are finer than any tick: to a clock they are as if they came with each.
+        clock = self.below[0].clock
+        grain = self.cost.grain if clock is None else 1
+        return Window(range=grain, slide=grain, clock=clock)
 
     def benefit(self, factor: Window) -> Cost:
         """Return the cost without the factor window less the cost with it (Paper: Equation 2).
@@ -57,9 +62,9 @@ class Place:
     def _cost_below(self, parent: Window | None) -> Cost:
         if parent is None:
             return self.cost.rate * self.lengths / self.cost.unit + self.spared
-        spread = self.lengths - self.instances * parent.range
+        spread = self.lengths - self.instances * parent.length
         reads = self.instances + (
-            spread / parent.slide if isinstance(spread, float) else Fraction(spread) / parent.slide
+            spread / parent.distance if isinstance(spread, float) else Fraction(spread) / parent.distance
         )
         return self.cost.filled(parent) * reads * self.cost.weight(parent)
 
@@ -75,7 +80,8 @@ class Place:
         The paper's short cut for K >= 2 holds where the factor window is at least twice as long as what it reads. A raw
         event counts as a window of 1/rate units, so at rates below one it may not.
         """
-        ratio = Fraction(factor.range, self.upstream.range) * (1 if self.above else cost.rate)
+        above = self.above.length if self.above else cost.unit
+        ratio = Fraction(factor.length, above) * (1 if self.above else cost.rate)
         if len(self.below) >= 2 and ratio >= 2:
             return True
         overlap = Fraction(self.lengths) / cost.period

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from factor_windows.algebra.graph import CoverageGraph, Node, window_of
+from factor_windows.algebra.graph import CoverageGraph, Node, stands_for
 from factor_windows.algebra.slices import Segmentation, Slices, display_key, slices_of
 from factor_windows.algebra.window import Window
 from factor_windows.cost.model import Cost, CostModel
@@ -58,7 +58,7 @@ class _Search:
         self.large = len(graph.nodes) > MOST_WINDOWS
         self.key_sets = _key_sets(graph.nodes)
         self.windows = {
-            keys: list(dict.fromkeys(window_of(node) for node in graph.nodes if node.keys <= keys))
+            keys: list(dict.fromkeys(stands_for(node) for node in graph.nodes if node.keys <= keys))
             for keys in self.key_sets
         }
         self.panes = {keys: common_panes(windows) for keys, windows in self.windows.items()}
@@ -123,7 +123,8 @@ class _Search:
 
     def _is_no_root(self, node: Node) -> bool:
         """Say whether a node is asked for, or longer than what the raw events count as: the paper's S<1, 1>."""
-        return node in self.graph.parents or not isinstance(node.window, Window) or node.window.range > self.cost.grain
+        window = node.window
+        return node in self.graph.parents or not isinstance(window, Window) or window.length > self.cost.grain
 
     def _solved(self) -> Found:
         """Solve exactly if that is possible in the time that is left, and by reverse greedy otherwise."""

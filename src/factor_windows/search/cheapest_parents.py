@@ -22,4 +22,4 @@ def cheapest_parent(node: Node, parents: tuple[Node, ...], cost: CostModel) -> N
 
 def _longest_first(node: Node) -> tuple[int, ...]:
     window = window_of(node)
-    return (-window.range, -window.slide, window.offset, len(node.keys))
+    return (-window.length, -window.distance, window.offset, len(node.keys))

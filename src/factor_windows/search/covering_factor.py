@@ -32,19 +32,19 @@ def covering_candidates(place: Place, taken: Collection[Window]) -> Iterator[Win
         return
     for factor in divisors(widest // above.slide):
         slide = factor * above.slide
-        least = max(above.range + 1, slide)
+        least = max(above.range + (place.above is not None or above.clock is None), slide)
         shortest = least + (first.range - least) % slide
         longest = first.range - slide
         if place.above is None and shortest % above.slide:
             continue
-        while shortest <= longest and Window(range=shortest, slide=slide, offset=first.offset) in taken:
+        while shortest <= longest and Window(range=shortest, slide=slide, offset=first.offset, clock=first.clock) in taken:
             shortest += slide
-        while shortest <= longest and Window(range=longest, slide=slide, offset=first.offset) in taken:
+        while shortest <= longest and Window(range=longest, slide=slide, offset=first.offset, clock=first.clock) in taken:
             longest -= slide
         if shortest <= longest:
-            yield Window(range=shortest, slide=slide, offset=first.offset)
+            yield Window(range=shortest, slide=slide, offset=first.offset, clock=first.clock)
         if shortest < longest:
-            yield Window(range=longest, slide=slide, offset=first.offset)
+            yield Window(range=longest, slide=slide, offset=first.offset, clock=first.clock)
 
 
 def best_covering_factor(place: Place, taken: Collection[Window]) -> Window | None:

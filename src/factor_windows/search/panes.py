@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 from math import gcd
 
-from factor_windows.algebra.slices import Segmentation, refines, slices_of
+from factor_windows.algebra.clock import Clock, constant_offset
+from factor_windows.algebra.slices import Segmentation, Slices, edges_of, refines, slices_of
 from factor_windows.algebra.window import Window
 from factor_windows.functions.table import Kind
 from factor_windows.search.divisors import divisors
@@ -34,13 +35,26 @@ def common_panes(windows: Sequence[Window]) -> tuple[Window, ...]:
     >>> [window.range for window in common_panes([Window(range=n, slide=n) for n in (12, 18, 20)])]
     [2, 4, 6, 12, 18, 20]
     """
-    found = {own_pane(window) for window in windows}
-    own = tuple(found)
-    newest = found
+    by_clock: dict[Clock | None, set[Window]] = {}
+    for window in windows:
+        by_clock.setdefault(window.clock, set()).add(own_pane(window))
+    for clock in [clock for clock in by_clock if clock and clock.unit == "month"]:
+        # Days make up months.
+        if constant_offset(clock.zone) == 0:
+            by_clock.setdefault(None, set()).add(Window(clock.days.length, clock.days.length))
+        else:
+            by_clock.setdefault(clock.days, set()).add(Window(1, 1, clock=clock.days))
+    panes = (pane for own in by_clock.values() for pane in _closed(own))
+    return tuple(sorted(panes, key=lambda window: (window.length, window.offset, window.label)))
+
+
+def _closed(own: Collection[Window]) -> set[Window]:
+    """Add what serves several of some panes of one clock, until nothing is new."""
+    found = newest = set(own)
     while newest and len(found) < MOST_TUMBLING:
         newest = {merged(one, other) for one in newest for other in own} - found
-        found |= newest
-    return tuple(sorted(found, key=lambda window: (window.range, window.offset)))
+        found = found | newest
+    return found
 
 
 def own_pane(window: Window) -> Window:
@@ -50,7 +64,7 @@ def own_pane(window: Window) -> Window:
     '5 microseconds @ 2 microseconds'
     """
     length = gcd(window.range, window.slide)
-    return Window(range=length, slide=length, offset=window.offset)
+    return Window(range=length, slide=length, offset=window.offset, clock=window.clock)
 
 
 def merged(one: Window, other: Window) -> Window:
@@ -60,7 +74,7 @@ def merged(one: Window, other: Window) -> Window:
     '2 microseconds'
     """
     length = gcd(one.range, other.range, one.offset - other.offset)
-    return Window(range=length, slide=length, offset=one.offset)
+    return Window(range=length, slide=length, offset=one.offset, clock=one.clock)
 
 
 def ladders(windows: Iterable[Window], kind: Kind) -> tuple[Window, ...]:
@@ -75,7 +89,7 @@ def ladders(windows: Iterable[Window], kind: Kind) -> tuple[Window, ...]:
         for step in {window.slide, gcd(window.range, window.slide)}:
             if window.range % step == 0:
                 for times in _rungs(window.range // step, kind, most):
-                    found[Window(range=times * step, slide=step, offset=window.offset)] = None
+                    found[Window(range=times * step, slide=step, offset=window.offset, clock=window.clock)] = None
     return tuple(found)
 
 
@@ -104,7 +118,7 @@ def slicings(windows: Sequence[Window], panes: Iterable[Window]) -> tuple[Segmen
     Of few windows, of every subset. Of more, of all, of all without those of the shortest slides, of those that have a
     pane in common, and of each alone whose range is no multiple of its slide.
     """
-    by_slide = sorted(windows, key=lambda window: (window.slide, window.range, window.offset))
+    by_slide = sorted(windows, key=lambda window: (window.distance, window.length, window.offset, window.label))
     subsets: list[Sequence[Window]] = []
     if len(by_slide) <= FEW_SLIDES:
         for size in range(1, len(by_slide) + 1):
@@ -112,11 +126,22 @@ def slicings(windows: Sequence[Window], panes: Iterable[Window]) -> tuple[Segmen
     else:
         step = -(-len(by_slide) // (MOST_SLICES // 2))
         subsets += [by_slide[first:] for first in range(0, len(by_slide) - 1, step)]
-        for pane in sorted(panes, key=lambda pane: (-pane.range, pane.offset)):
+        for pane in sorted(panes, key=lambda pane: (-pane.length, pane.offset)):
             if len(subsets) < MOST_SLICES:
                 subset = [window for window in by_slide if refines(pane, window)]
                 subsets += [subset] if len(subset) > 1 else []
         odd = [window for window in by_slide if window.range % window.slide]
         subsets += [[window] for window in odd[:MOST_SLICES]]
     few_edges = (subset for subset in subsets if len({window.slide for window in subset}) <= MOST_SLIDES)
-    return tuple(dict.fromkeys(slices_of(subset) for subset in few_edges))
+    found = dict.fromkeys(slices_of(subset) for subset in few_edges)
+    return tuple(dict.fromkeys(each for slices in found for each in _with_grid(slices)))
+
+
+def _with_grid(slices: Segmentation) -> Iterator[Segmentation]:
+    """Give slices of calendars a finer twin, whose edges nowadays are found without a clock."""
+    yield slices
+    edges = edges_of(slices)
+    if isinstance(slices, Window) and slices.clock is not None:
+        slices = Slices((), ((slices.clock, (slices.slide, slices.offset)),))
+    if isinstance(slices, Slices) and any(clock is not None for clock in edges):
+        yield slices.on_a_grid

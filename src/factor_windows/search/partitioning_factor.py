@@ -23,13 +23,14 @@ def partitioning_candidates(place: Place) -> Iterator[Window]:
     >>> [candidate.range for candidate in partitioning_candidates(place)]
     [10, 5, 2]
     """
-    step = place.upstream.slide
+    step, clock = place.upstream.slide, place.below[0].clock
     first = place.below[0].offset
     longest = gcd(*(part for w in place.below for part in (w.range, w.slide, w.offset - first)))
-    if longest % step == 0 and longest > step:
-        yield Window(range=longest, slide=longest, offset=first)
+    # Raw events are finer than a tick, so a window of one tick is no copy of them.
+    if longest % step == 0 and (longest > step or (clock is not None and place.above is None)):
+        yield Window(range=longest, slide=longest, offset=first, clock=clock)
         for factor in divisors(longest // step)[1:-1]:
-            yield Window(range=factor * step, slide=factor * step, offset=first)
+            yield Window(range=factor * step, slide=factor * step, offset=first, clock=clock)
 
 
 def best_partitioning_factor(place: Place, taken: Collection[Window]) -> Window | None:

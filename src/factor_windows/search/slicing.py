@@ -5,7 +5,7 @@ What window slicing such as Scotty's does, as a plan. Paper: section V-F compare
 
 from __future__ import annotations
 
-from factor_windows.algebra.graph import CoverageGraph, Node, window_of
+from factor_windows.algebra.graph import CoverageGraph, Node
 from factor_windows.algebra.slices import slices_of
 from factor_windows.cost.model import CostModel
 from factor_windows.functions.table import Kind
@@ -18,5 +18,5 @@ def flat_slices(graph: CoverageGraph, cost: CostModel) -> Tree:
     if graph.kind is Kind.HOLISTIC:
         return read_raw(graph, cost)
     keys = frozenset[str]().union(*(node.keys for node in graph.nodes))
-    slices = Node(slices_of(map(window_of, graph.nodes)), keys)
+    slices = Node(slices_of(node.window for node in graph.nodes), keys)
     return {slices: None} | {node: slices for node in graph.nodes if node != slices}

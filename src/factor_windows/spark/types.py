@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from factor_windows.algebra.clock import constant_offset
 from factor_windows.algebra.pane_row import Packing
 from factor_windows.errors import QueryError
 from factor_windows.functions.aggregate import Aggregate
@@ -65,7 +66,7 @@ def types_of(query: Query, events: DataFrame, prefix: str, *, earlier: bool = Fa
         ]
         fields = iter(_fields(asked, events))
         results = events.agg(*(F.expr(aggregate) for aggregate in query.asked_aggregates)).schema
-    time = _checked_time(query, next(fields))
+    time = time_of(_checked_time(query, next(fields)), calendar=has_calendars(query))
     keys = tuple(islice(fields, len(query.keys)))
     layout, time_column = StateColumns(f"{prefix}s"), f"`{prefix}t`"
     columns = []
@@ -106,7 +107,24 @@ def _checked_time(query: Query, field: T.StructField) -> T.DataType:
         raise QueryError(
             f"time {query.time!r} is of type {time.simpleString()}; it must be a timestamp, a timestamp_ntz or a date"
         )
+    clocks = [part.clock for window in query.windows for part in window.parts if part.clock]
+    zones = [clock.zone for clock in clocks if constant_offset(clock.zone) != 0]
+    if zones and not isinstance(time, T.TimestampType):
+        raise QueryError(
+            f"time {query.time!r} is of type {time.simpleString()}, which is local time already, so the zone "
+            f"{zones[0]!r} has nothing to change; leave the zone out, or make it a timestamp"
+        )
     return time
+
+
+def has_calendars(query: Query) -> bool:
+    """Say whether a query has a window of a calendar."""
+    return any(part.clock for window in query.windows for part in window.parts)
+
+
+def time_of(time: T.DataType, *, calendar: bool) -> T.DataType:
+    """Return what a time counts as: to a calendar, a date is a local one already, whatever zone Spark is in."""
+    return T.TimestampNTZType() if calendar and isinstance(time, T.DateType) else time
 
 
 def _fields(texts: Sequence[str], events: DataFrame) -> list[T.StructField]:
@@ -140,6 +158,7 @@ def microseconds(sql: str, time: T.DataType, *, fractions: bool = True) -> str:
     """
     if not isinstance(time, T.TimestampNTZType):
         return f"unix_micros(CAST({sql} AS TIMESTAMP))"
+    sql = f"CAST({sql} AS TIMESTAMP_NTZ)"
     # No function turns a time without a zone into microseconds without going through the session's zone. One turns it
     # into seconds, and cuts them off, which before 1970 is not the start of the second.
     fraction = f"CAST(extract(SECOND FROM {sql}) * 1000000 AS BIGINT)"

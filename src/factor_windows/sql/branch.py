@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from factor_windows.algebra.window import Window
+from factor_windows.algebra.calendar import AnyWindow
 from factor_windows.functions.aggregate import Aggregate, aggregate_inside, is_call
-from factor_windows.functions.expression import Expression, name_fields, sql_of
+from factor_windows.functions.expression import Expression, conjuncts, name_fields, sql_of, tree_of
 from factor_windows.functions.table import Kind
 from factor_windows.query import WINDOW_COLUMNS
+from factor_windows.sql.buckets import Bucket, find_bucket
 from factor_windows.sql.dialects import TIMESTAMP_BY
 from factor_windows.sql.grouping import for_each_set
 from factor_windows.sql.located_error import errors_at, located_error
 from factor_windows.sql.names import Among, Tables, detach, field_of, strip_alias
-from factor_windows.sql.resolve import ASSUMED, grouped, shown_name, table_call
+from factor_windows.sql.resolve import ASSUMED, BUCKET, grouped, shown_name, table_call
 from factor_windows.sql.source import source_of
 from factor_windows.sql.windows import (
     UNITS,
@@ -41,7 +42,7 @@ class Branch:
 
     source: str
     time: str
-    windows: tuple[Window, ...]
+    windows: tuple[AnyWindow, ...]
     keys: tuple[Expression, ...]
     where: exp.Expr | None
     having: exp.Expr | None
@@ -53,6 +54,8 @@ class Branch:
     """The keys in such a form."""
     absent: tuple[str, ...] = ()
     """Names that were taken for aliases, which is right if the events have no such columns."""
+    note: str = ""
+    """What is not as Spark would have it."""
 
     @property
     def shares(self) -> tuple[object, ...]:
@@ -68,6 +71,10 @@ class Held(exp.Paren):
 
 def windows_in(select: exp.Select) -> bool:
     """Say whether a SELECT, in which names are written out, aggregates over windows."""
+    return _calls_window(select) or BUCKET in select.meta
+
+
+def _calls_window(select: exp.Select) -> bool:
     return table_call(select) is not None or any(call_name(item) in WINDOW_CALLS for item in grouped(select))
 
 
@@ -78,7 +85,7 @@ def read_branches(select: exp.Select, *, dialect: str, time: str | None, tables:
             raise located_error(select, f"{name} inside a window aggregate is not supported; write it around the query")
     whole = detach(select)
     for nested in whole.find_all(exp.Select):
-        if nested is not whole and windows_in(nested):
+        if nested is not whole and _calls_window(nested):
             raise located_error(
                 nested, "windows over the result of other windows are not supported; run them in two steps"
             )
@@ -91,7 +98,9 @@ class _Reader:
     def __init__(self, select: exp.Select, time: str | None, tables: Tables) -> None:
         self.select, self.given_time, self.tables = select, time, tables
         self.mentions = window_mentions(None)
-        self.windows: list[Window] = []
+        self.windows: list[AnyWindow] = []
+        self.bucket: Bucket | None = None
+        self.buckets = Among(tables, [])
         self.keys = Among(tables, [])
         self.names: list[str] = []
 
@@ -112,6 +121,7 @@ class _Reader:
             select, trees, where, tables=self.tables, is_window=lambda node: self._window_column(node) is not None
         )
         time, *keys = [source.rename(tree) for tree in (time, *keys)]
+        self.buckets = Among(self.tables, [source.rename(self.bucket.item)] if self.bucket else [])
         self.keys, self.names = Among(self.tables, keys), _key_names(keys)
         shown = [(name, self._rewrite(source.rename(tree))) for name, tree in columns]
         return Branch(
@@ -125,10 +135,23 @@ class _Reader:
             events=(self.tables.form(source.tree), self.tables.form(time)),
             key_forms=self._forms(keys),
             absent=tuple(select.meta.get(ASSUMED, ())),
+            note=self._note(where),
         )
 
     def _window_column(self, node: exp.Expr) -> exp.Expr | None:
+        if self.bucket is not None:
+            return self.bucket.shown.copy() if self.buckets.find(node) is not None else None
         return window_column(node, self.mentions)
+
+    def _note(self, where: exp.Expr | None) -> str:
+        """Say that a bucket of null is missing, unless WHERE leaves it out anyway."""
+        if self.bucket is None:
+            return ""
+        known = exp.Not(this=exp.Is(this=self.bucket.time.copy(), expression=exp.Null()))
+        tests = conjuncts(sql_of(where)) if where is not None else ()
+        if any(self.tables.form(tree_of(test)) == self.tables.form(known) for test in tests):
+            return ""
+        return f"rows whose {sql_of(self.bucket.time)} is null are left out; Spark groups them as a bucket of their own"
 
     def _forms(self, keys: list[exp.Expr]) -> tuple[exp.Expr, ...]:
         """Return the keys in a form to compare; where two differ only by case, case tells them apart."""
@@ -150,7 +173,7 @@ class _Reader:
             return self._of_table(table, [item.unnest() for item in items])
         calls = [item for item in items if isinstance(item, exp.Anonymous) and call_name(item) in WINDOW_CALLS]
         if not calls:
-            raise located_error(group or self.select, _NO_WINDOW)
+            return self._of_bucket([item.unnest() for item in items])
         if len(calls) > 1:
             raise located_error(calls[1], "GROUP BY has two windows; write one SELECT for each, or WINDOWS(...)")
         self.windows = list(grouped_windows(calls[0]))
@@ -158,6 +181,15 @@ class _Reader:
             raise located_error(calls[0], "WINDOWS() has no window; write it such as WINDOWS('20 minutes', '1 hour')")
         self.mentions = window_mentions(calls[0])
         return [item.unnest() for item in items if item not in calls], self._time(calls[0])
+
+    def _of_bucket(self, items: list[exp.Expr]) -> tuple[list[exp.Expr], exp.Expr]:
+        """Read the first bucket of time as the window."""
+        bucket = find_bucket(items, self.tables)
+        if bucket is None:
+            raise located_error(self.select.args.get("group") or self.select, _NO_WINDOW)
+        self.bucket, self.windows, self.mentions = bucket, [bucket.window], {}
+        self.buckets = Among(self.tables, [bucket.item])
+        return [item for item in items if item is not bucket.item], bucket.time
 
     def _of_table(self, call: exp.Anonymous, keys: list[exp.Expr]) -> tuple[list[exp.Expr], exp.Expr]:
         """Read Flink's windows, which are a table with two more columns."""
@@ -167,13 +199,13 @@ class _Reader:
         joins = select.args.get("joins")
         if joins:
             raise located_error(
-                joins[0], "a join with TUMBLE or HOP is not supported; join before it in a view, or afterwards"
+                joins[0], f"a join with {call.name} is not supported; join before it in a view, or afterwards"
             )
         ends = [key for key in keys if isinstance(key, exp.Column) and key.name.lower().startswith("window_")]
         if {key.name.lower() for key in ends} - {"window_time"} != set(WINDOW_COLUMNS[1:]):
             raise located_error(
                 select.args.get("group") or select,
-                "GROUP BY must have both window_start and window_end for TUMBLE and HOP",
+                f"GROUP BY must have both window_start and window_end for {call.name}",
             )
         alias = select.args["from_"].this.alias
         select.set("from_", exp.From(this=exp.alias_(relation, alias, table=True) if alias else relation))
@@ -189,7 +221,7 @@ class _Reader:
             text = sql_of(node).lower() if isinstance(node, exp.Column | exp.Dot | exp.Anonymous) else ""
             if text in ("system.timestamp()", "system.timestamp"):
                 return time.copy()
-            if self._window_column(node) is not None:
+            if window_column(node, self.mentions) is not None:
                 raise located_error(node, "the window is not known in WHERE; write the condition in HAVING")
             return node
 

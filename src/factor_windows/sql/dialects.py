@@ -16,13 +16,16 @@ from factor_windows.functions.expression import VerbatimSpark
 
 TIMESTAMP_BY = "timestamp_by"
 """Where a table keeps the expression of its TIMESTAMP BY."""
+WINDOW_PARTS = "window_parts"
+"""Where a window's text keeps what stands after it: pairs of a word and a text, such as IN 'Europe/Berlin'."""
+WINDOW_WORDS = ("SLIDE", "OFFSET", "STEP", "ORIGIN", "IN")
 
 _AZURE_WORDS = {"TUMBLINGWINDOW", "HOPPINGWINDOW", "SLIDINGWINDOW", "SESSIONWINDOW", "SNAPSHOTWINDOW"}
 _FLINK_WORDS = {"TUMBLE", "HOP", "CUMULATE", "SESSION"}
 
 
 class WindowedSpark(VerbatimSpark):
-    """Spark SQL with `window` as a plain name, TIMESTAMP BY after a table, and tables as arguments."""
+    """Spark SQL with `window` as a plain name, TIMESTAMP BY after a table, tables as arguments, zones of windows."""
 
     class Tokenizer(VerbatimSpark.Tokenizer):
         """Lets `window` be a function and a column."""
@@ -55,7 +58,29 @@ class WindowedSpark(VerbatimSpark):
                 self._advance()
                 table: exp.Expr | None = self._parse_table_parts()
                 return table
+            if self._curr and self._curr.token_type == TokenType.STRING and self._at_window_part(1):
+                return self._parse_window_text(alias)
             return super()._parse_lambda(alias=alias)
+
+        def _parse_window_text(self, alias: bool) -> exp.Expr | None:
+            """Read such as '1 month' IN 'Europe/Berlin' STEP '1 day' AS mtd."""
+            text = self._parse_text(self._curr)
+            self._advance()
+            parts = []
+            while self._at_window_part(0):
+                parts.append((self._curr.text, self._next.text))
+                self._advance(2)
+            text.meta[WINDOW_PARTS] = tuple(parts)
+            return self._parse_alias(text, explicit=True) if alias else text
+
+        def _at_window_part(self, ahead: int) -> bool:
+            tokens = self._tokens[self._index + ahead : self._index + ahead + 2]
+            return (
+                len(tokens) == 2
+                and tokens[0].text.upper() in WINDOW_WORDS
+                and tokens[0].token_type != TokenType.STRING
+                and tokens[1].token_type == TokenType.STRING
+            )
 
         def _parse_query_modifiers(self, this: Any) -> Any:
             this = super()._parse_query_modifiers(this)

@@ -7,10 +7,10 @@ columns are another expression for each window; conditions become FILTERs, so th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
-from factor_windows.algebra.window import Window
 from factor_windows.functions.aggregate import add_filter
 from factor_windows.functions.expression import quoted, sql_of
 from factor_windows.functions.guards import either
@@ -52,7 +52,7 @@ class _Merger:
             time=first.time,
             keys=[f"{key.sql} AS {quoted(key.name)}" for key in first.keys],
             windows=[
-                Window(window.range, window.slide, window.offset, name)
+                replace(window, name=name)
                 for branch, ids in zip(branches, self.ids, strict=True)
                 for window, name in zip(branch.windows, ids, strict=True)
             ],

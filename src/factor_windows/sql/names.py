@@ -12,6 +12,8 @@ from sqlglot import exp
 
 from factor_windows.functions.expression import canonicalize, sql_of
 
+_AROUND_TABLES = (exp.CTE, exp.From, exp.Join, exp.Select, exp.SetOperation, exp.Subquery, exp.With)
+
 
 @dataclass(frozen=True, slots=True)
 class Tables:
@@ -20,6 +22,8 @@ class Tables:
     columns: Callable[[str], Sequence[str] | None] = lambda _: None
     """Lists the columns of a SELECT in Spark SQL; `None` if they are not known."""
     case_sensitive: bool = False
+    zone: str = "UTC"
+    """The session's time zone, which buckets of time go by."""
 
     def same(self, one: str, other: str) -> bool:
         return one == other if self.case_sensitive else one.lower() == other.lower()
@@ -103,6 +107,33 @@ def detach(select: exp.Select) -> exp.Select:
     if steps:
         copied.set("with_", exp.With(expressions=steps))
     return copied
+
+
+def is_relation(select: exp.Select) -> bool:
+    """Say whether a SELECT stands where a table may: neither in a condition, nor as a value."""
+    node: exp.Expr = select
+    while node.parent is not None:
+        is_value = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
+        if is_value or not isinstance(node.parent, _AROUND_TABLES):
+            return False
+        node = node.parent
+    return True
+
+
+def selects_read_by(select: exp.Select) -> list[exp.Select]:
+    """List the SELECTs whose results a SELECT uses: those inside it, and those of the steps of WITH that it names."""
+    whole = detach(select)
+    with_ = whole.args.get("with_")
+    steps = {step.alias.lower(): step.this for step in (with_.expressions if with_ else ())}
+    pending: list[exp.Expr] = [part for part in whole.iter_expressions() if part is not with_]
+    found: list[exp.Select] = []
+    while pending:
+        part = pending.pop()
+        found += part.find_all(exp.Select)
+        for table in part.find_all(exp.Table):
+            step = steps.pop(table.name.lower(), None)
+            pending += [step] if step is not None else []
+    return found
 
 
 def qualifiers_of(select: exp.Select) -> list[list[str]]:

@@ -13,7 +13,7 @@ from factor_windows.sql.branch import Branch, read_branches, windows_in
 from factor_windows.sql.located_error import errors_at, located_error
 from factor_windows.sql.merge import merge_branches
 from factor_windows.sql.names import Tables
-from factor_windows.sql.resolve import ASSUMED, resolve
+from factor_windows.sql.resolve import ASSUMED, check_buckets, resolve
 from factor_windows.sql.split import AT_THE_END, cut_in_two, does_more, orders_by_shown
 from factor_windows.sql.statement import Statement, braced
 
@@ -41,10 +41,12 @@ class Reading:
         tree, assumed = self._resolve(tree, "" if command else self.text)
         tops = list(_tops(tree))
         if not tops:
+            check_buckets(tree, self.tables)
             raise located_error(
                 tree,
                 "there is no window to aggregate over; GROUP BY needs one, such as window(ts, '20 minutes'), "
-                "TumblingWindow(minute, 20), or FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '20' MINUTES))",
+                "date_trunc('month', ts), TumblingWindow(minute, 20), or FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), "
+                "INTERVAL '20' MINUTES))",
             )
         notes = [f"{name} is read as the alias in the SELECT list, not as a column of the table" for name in assumed]
         if len(tops) > 1:
@@ -54,6 +56,8 @@ class Reading:
         queries: list[Query] = []
         for top in tops:
             groups = self._groups(top)
+            said = dict.fromkeys(branch.note for group in groups for branch in group)
+            notes += [note for note in said if note and note not in notes]
             if len(groups) > 1:
                 notes.append(_explain_groups([group[0].shares for group in groups]))
             numbers = range(len(queries), len(queries) + len(groups))

@@ -11,8 +11,10 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from factor_windows.errors import SqlError
 from factor_windows.functions.aggregate import aggregate_inside, is_call
 from factor_windows.functions.expression import name_of, sql_of
+from factor_windows.sql.buckets import find_bucket
 from factor_windows.sql.dialects import TIMESTAMP_BY
 from factor_windows.sql.located_error import located_error
 from factor_windows.sql.names import (
@@ -20,8 +22,10 @@ from factor_windows.sql.names import (
     Tables,
     detach,
     field_of,
+    is_relation,
     parts_of,
     qualifiers_of,
+    selects_read_by,
     strip_alias,
     strip_qualifier,
 )
@@ -30,6 +34,8 @@ from factor_windows.sql.windows import TABLE_CALLS, WINDOW_CALLS, call_name
 SEVERAL_SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
 ASSUMED = "assumed"
 """Where a SELECT keeps the names that were taken for aliases while its columns are not known."""
+BUCKET = "bucket"
+"""Where a SELECT keeps that its window is a bucket of time, such as date_trunc('month', ts)."""
 
 
 def resolve(select: exp.Select, tables: Tables, *, text: str = "", names: bool = True) -> bool:
@@ -38,14 +44,22 @@ def resolve(select: exp.Select, tables: Tables, *, text: str = "", names: bool =
     `text` is the SELECT as the user wrote it, by which Spark names columns; `names` says whether these matter.
     """
     resolver = _Resolver(select, tables)
-    if not resolver.has_windows():
-        return False
+    if not resolver.calls_window():
+        if not resolver.has_bucket() or not resolver.may_be_planned():
+            return False
+        select.meta[BUCKET] = True
     resolver.remove_qualifiers()
     resolver.name_columns(text, ask=names)
     resolver.write_out_groups()
     resolver.write_out_aliases()
     select.meta[ASSUMED] = tuple(dict.fromkeys(resolver.assumed))
     return True
+
+
+def check_buckets(tree: exp.Expr, tables: Tables) -> None:
+    """Say what is wrong with the buckets of time in a statement, if that is why they are no windows."""
+    for select in tree.find_all(exp.Select):
+        find_bucket(_Resolver(select, tables).grouped_items(), tables)
 
 
 def grouped(select: exp.Select) -> list[exp.Expr]:
@@ -103,16 +117,29 @@ class _Resolver:
         found = self.tables.columns(sql_of(probe))
         return None if found is None else list(found)
 
-    def has_windows(self) -> bool:
-        if table_call(self.select) is not None:
-            return True
+    def grouped_items(self) -> list[exp.Expr]:
+        """List what GROUP BY names, with places and aliases followed."""
         group = self.select.args.get("group")
         if group is None:
-            return False
+            return []
         shown = self.select.expressions
         listed = shown if group.args.get("all") is True else grouped(self.select)
-        named = [_ordinal(leaf, shown) or self._of_alias(leaf) or leaf for leaf in listed]
-        return any(_window_of(strip_alias(item)) for item in named)
+        return [strip_alias(_ordinal(leaf, shown) or self._of_alias(leaf) or leaf) for leaf in listed]
+
+    def calls_window(self) -> bool:
+        return table_call(self.select) is not None or any(map(_window_of, self.grouped_items()))
+
+    def has_bucket(self) -> bool:
+        """Say whether GROUP BY has a bucket of time that can be read as a window; what cannot is left to Spark."""
+        try:
+            return find_bucket(self.grouped_items(), self.tables) is not None
+        except SqlError:
+            return False
+
+    def may_be_planned(self) -> bool:
+        """Say whether a SELECT with a bucket reads no other windows, which go first, and is a table of its own."""
+        inner = (_Resolver(each, self.tables) for each in selects_read_by(self.select))
+        return is_relation(self.select) and not any(each.calls_window() or each.has_bucket() for each in inner)
 
     def name_columns(self, text: str, *, ask: bool) -> None:
         """Give every entry of the SELECT list its name: as Spark says, if it can be asked."""

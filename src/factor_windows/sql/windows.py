@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 
 from sqlglot import exp
 
+from factor_windows.algebra.calendar import AnyWindow, cumulating
 from factor_windows.algebra.window import MICROSECONDS, Window, duration
 from factor_windows.functions.expression import sql_of, tree_of
 from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.sql.located_error import errors_at, located_error
+from factor_windows.sql.window_text import read_window_text
 
 _AZURE_UNITS = {
     "day": ("day", "days", "dd", "d"),
@@ -20,11 +23,14 @@ _AZURE_UNITS = {
     "microsecond": ("microsecond", "microseconds", "mcs"),
 }
 UNITS = {spelling: MICROSECONDS[unit] for unit, spellings in _AZURE_UNITS.items() for spelling in spellings}
-_UNSUPPORTED = {"slidingwindow", "sessionwindow", "snapshotwindow", "session_window", "session", "cumulate"}
-_FLINK_LENGTHS = {"tumble": ("size",), "hop": ("slide", "size")}
+_UNSUPPORTED = {"slidingwindow", "sessionwindow", "snapshotwindow", "session_window", "session"}
+_FLINK_LENGTHS = {"tumble": ("size",), "hop": ("slide", "size"), "cumulate": ("step", "size")}
 WINDOW_CALLS = {"window", "windows", "tumblingwindow", "hoppingwindow", *_FLINK_LENGTHS, *_UNSUPPORTED}
-TABLE_CALLS = {"tumble", "hop", "session", "cumulate"}
-SUPPORTED = "tumbling and hopping windows are: window(), WINDOWS(), TumblingWindow, HoppingWindow, TUMBLE and HOP"
+TABLE_CALLS = {*_FLINK_LENGTHS, "session"}
+SUPPORTED = (
+    "these are: window(), WINDOWS(), TumblingWindow, HoppingWindow, TUMBLE, HOP, CUMULATE, date_trunc(), trunc() and "
+    "time_bucket()"
+)
 _WHOLE = "named_struct('start', window_start, 'end', window_end)"
 _MILLISECOND_BEFORE = "window_end - INTERVAL '1' MILLISECOND"
 _AZURE = dict.fromkeys(("system.window().id", "system.windowid()"), "window_id")
@@ -39,7 +45,7 @@ def call_name(node: exp.Expr | None) -> str:
     return node.name.lower() if isinstance(node, exp.Anonymous) else ""
 
 
-def grouped_windows(call: exp.Anonymous) -> Iterator[Window]:
+def grouped_windows(call: exp.Anonymous) -> Iterator[AnyWindow]:
     """Read the windows that an item of GROUP BY stands for."""
     name, arguments = call_name(call), call.expressions
     _check_supported(call)
@@ -66,8 +72,8 @@ def time_of(call: exp.Anonymous) -> exp.Expr | None:
     return first if call_name(call) == "windows" and not given else None
 
 
-def table_window(call: exp.Anonymous) -> tuple[exp.Table, exp.Expr, Window]:
-    """Read Flink's TUMBLE(TABLE t, DESCRIPTOR(ts), size) and HOP(TABLE t, DESCRIPTOR(ts), slide, size)."""
+def table_window(call: exp.Anonymous) -> tuple[exp.Table, exp.Expr, AnyWindow]:
+    """Read Flink's TUMBLE(TABLE t, DESCRIPTOR(ts), size); HOP and CUMULATE have a slide or a step before the size."""
     _check_supported(call)
     lengths = _FLINK_LENGTHS[call_name(call)]
     arguments = _in_order(call, ("data", "timecol", *lengths, "offset"))
@@ -104,23 +110,26 @@ def _in_order(call: exp.Anonymous, names: tuple[str, ...]) -> list[exp.Expr]:
     return [named[name] for name in names if name in named]
 
 
-def _flink_window(call: exp.Anonymous, arguments: list[exp.Expr]) -> Window:
+def _flink_window(call: exp.Anonymous, arguments: list[exp.Expr]) -> AnyWindow:
     lengths = _FLINK_LENGTHS[call_name(call)]
     if len(arguments) not in (len(lengths), len(lengths) + 1):
         raise located_error(call, f"{call.name} is written {call.name}(ts, {', '.join(lengths)}[, offset])")
     read = dict(zip((*lengths, "offset"), map(_interval, arguments), strict=False))
+    if "step" in read:
+        size, step, offset = (timedelta(microseconds=read.get(part, 0)) for part in ("size", "step", "offset"))
+        return cumulating(size, step=step, offset=offset)
     return _window(read["size"], read.get("slide"), read.get("offset", 0))
 
 
-def _one_of_several(argument: exp.Expr) -> Window:
+def _one_of_several(argument: exp.Expr) -> AnyWindow:
     """Read one entry of WINDOWS(...): text, Azure's Window(id, window), or a window without an id."""
     name = ""
     if isinstance(argument, exp.Alias):
         name, argument = argument.alias, argument.this
     if isinstance(argument, exp.Literal) and argument.is_string:
-        return _window(**_lengths_of_text(argument), name=name)
+        return read_window_text(argument, name)
     if isinstance(argument, exp.Interval):
-        return _window(_interval(argument), name=name)
+        return read_window_text(exp.Literal.string(interval_text(argument)), name)
     if call_name(argument) == "window":
         if len(argument.expressions) != 2 or not argument.expressions[0].is_string:
             raise located_error(argument, "Window is written Window('id', TumblingWindow(minute, 20))")
@@ -130,21 +139,6 @@ def _one_of_several(argument: exp.Expr) -> Window:
     _check_supported(argument)
     plain = _azure_window(argument)
     return _window(plain.range, plain.slide, plain.offset, name=name)
-
-
-def _lengths_of_text(argument: exp.Literal) -> dict[str, int]:
-    """Read '1 hour SLIDE 10 minutes OFFSET 5 minutes'."""
-    parts: dict[str, list[str]] = {"size": []}
-    part = "size"
-    for word in argument.this.split():
-        if word.upper() in ("SLIDE", "OFFSET"):
-            part = word.lower()
-            if part in parts:
-                raise located_error(argument, f"the window {argument.this!r} has {part.upper()} twice")
-            parts[part] = []
-        else:
-            parts[part].append(word)
-    return {part: duration(" ".join(words)) for part, words in parts.items()}
 
 
 def _azure_window(call: exp.Anonymous) -> Window:
@@ -204,10 +198,15 @@ def _spelled(node: exp.Expr) -> int:
 
 
 def _interval(node: exp.Expr) -> int:
+    with errors_at(node):
+        return duration(interval_text(node))
+
+
+def interval_text(node: exp.Expr) -> str:
+    """Return the length that an INTERVAL is, as text."""
     if not isinstance(node, exp.Interval) or node.this is None or not isinstance(node.unit, exp.Var | None):
         raise located_error(node, f"{sql_of(node)} is not a length of time; write it such as INTERVAL '20' MINUTES")
-    with errors_at(node):
-        return duration(f"{node.this.name} {node.unit.name if node.unit else ''}".strip())
+    return f"{node.this.name} {node.unit.name if node.unit else ''}".strip()
 
 
 def window_mentions(call: exp.Anonymous | None) -> dict[str, str]:
@@ -215,7 +214,7 @@ def window_mentions(call: exp.Anonymous | None) -> dict[str, str]:
     if call is None:
         return _AZURE | _FLINK_TABLE
     text, name = _plain(call), call.name.lower()
-    if name in ("tumble", "hop"):
+    if name in _FLINK_LENGTHS:
         return _AZURE | {f"{name}_{end}{text.removeprefix(name)}": column for end, column in _FLINK_GROUP.items()}
     found = _AZURE | ({column: column for column in WINDOW_COLUMNS} if name == "windows" else {})
     for prefix in ("window", text):

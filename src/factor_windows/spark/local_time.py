@@ -1,0 +1,70 @@
+"""Local days and months of a zone in SQL, from microseconds to microseconds, whatever time zone the session is in.
+
+Engines know their zones. What they count otherwise than our clocks is spelled out: starts of days deep in a gap, and
+clocks put back over midnight.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from factor_windows.algebra.clock import DAY, Clock, goes_back_over_midnight, skipped_starts
+
+
+class LocalTime(Protocol):
+    """What an engine says about local time."""
+
+    def to_local(self, microseconds: str, zone: str) -> str:
+        """Return the local time of an instant, as microseconds since 1970 on a clock in the place."""
+
+    def to_instant(self, microseconds: str, zone: str) -> str:
+        """Return the instant of a local time, the earlier one of two."""
+
+    def month_of(self, day: str) -> str:
+        """Return the month of a day, both counted from 1970."""
+
+    def first_day(self, month: str) -> str:
+        """Return the first day of a month."""
+
+    def floor(self, number: str, divisor: int) -> str:
+        """Return a quotient, rounded down."""
+
+
+def write_tick(clock: Clock, time: str, words: LocalTime) -> str:
+    """Write the number of the last tick that is not after a time."""
+    day = words.floor(words.to_local(time, clock.zone), DAY)
+    if goes_back_over_midnight(clock.zone):
+        following = write_instant(clock.days, f"({day} + 1)", words)
+        day = f"({day} + CASE WHEN {following} <= {time} THEN 1 ELSE 0 END)"
+    return words.month_of(day) if clock.unit == "month" else day
+
+
+def write_instant(clock: Clock, tick: str, words: LocalTime) -> str:
+    """Write when a tick is."""
+    day = words.first_day(tick) if clock.unit == "month" else tick
+    plain = words.to_instant(f"({day}) * {DAY}", clock.zone)
+    skipped = skipped_starts(clock.zone)
+    if not skipped:
+        return plain
+    whens = " ".join(f"WHEN {each} THEN {at}" for each, at in skipped.items())
+    return f"CASE {day} {whens} ELSE {plain} END"
+
+
+class SparkLocalTime:
+    """Spark's words: functions that shift an instant by a zone's offset, and dates, which have no zone."""
+
+    def to_local(self, microseconds: str, zone: str) -> str:
+        return f"unix_micros(from_utc_timestamp(timestamp_micros({microseconds}), '{zone}'))"
+
+    def to_instant(self, microseconds: str, zone: str) -> str:
+        return f"unix_micros(to_utc_timestamp(timestamp_micros({microseconds}), '{zone}'))"
+
+    def month_of(self, day: str) -> str:
+        on = f"date_from_unix_date(CAST({day} AS INT))"
+        return f"CAST((year({on}) - 1970) * 12 + month({on}) - 1 AS BIGINT)"
+
+    def first_day(self, month: str) -> str:
+        return f"CAST(unix_date(add_months(DATE '1970-01-01', CAST({month} AS INT))) AS BIGINT)"
+
+    def floor(self, number: str, divisor: int) -> str:
+        return f"(({number} - pmod({number}, {divisor})) div {divisor})"
