@@ -198,7 +198,8 @@ def test_a_part_may_overflow_where_no_window_does(spark, way):
         time="ts", keys=["k"], windows=[tumbling("2 minutes"), tumbling("6 minutes")], aggregates=["sum(long)"]
     )
     plan = optimize(query, search="factor", rate=100, unit="1 second")
-    found = plan.run(events) if way == "batch" else _forced(way)(plan, events)
+    # With a look at so few events the query would run as it is, and Spark's own sum overflows on the way.
+    found = plan.run(events, statistics=None) if way == "batch" else _forced(way)(plan, events)
     assert [row[-1] for row in rows(found)] == [15, 51, 87, 123, 159, 195, 153, 477]
 
 

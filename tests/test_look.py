@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,10 +11,12 @@ import pytest
 from pyspark.sql import types as T
 
 import factor_windows as fw
+from factor_windows.algebra.pane_row import Packing
 from factor_windows.cost.statistics import Look
 from factor_windows.engines import spark_batch
 from factor_windows.engines.spark_columns import SparkColumns
-from factor_windows.spark import footers, look
+from factor_windows.physical import choose
+from factor_windows.spark import footers
 from factor_windows.spark.naive import naive
 
 SECOND = 1_000_000
@@ -61,9 +64,15 @@ def test_what_is_not_parquet_has_no_footer(tmp_path, content):
     assert footers.count_rows([]) is None
 
 
+def look_at(query, events):
+    plan = fw.optimize(query).passes[0]
+    return spark_batch.look_at(plan, SparkColumns(query, events, text_as_bytes=True), events)[0]
+
+
 @pytest.mark.parametrize("is_shuffled", [False, True])
 def test_a_head_says_how_dense_events_are_in_any_order(spark, tmp_path, monkeypatch, is_shuffled):
-    monkeypatch.setattr(look, "WORTH_A_HEAD", 10_000)
+    monkeypatch.setattr(spark_batch, "HEAD_NANOSECONDS", -1)
+    monkeypatch.setattr(spark_batch, "FEW_EVENTS", 0)
     times = [place * SECOND // 10 for place in range(20_000)]
     keys = [place % 20 for place in range(20_000)]
     both = list(zip(times, keys, strict=True))
@@ -71,7 +80,7 @@ def test_a_head_says_how_dense_events_are_in_any_order(spark, tmp_path, monkeypa
         random.Random(7).shuffle(both)
     path = saved(tmp_path, [time for time, _ in both])
     events = spark.read.parquet(path)
-    found = spark_batch.look_at(query_of(fw.tumbling("1m")), events)
+    found = look_at(query_of(fw.tumbling("1m")), events)
     assert found.events == 20_000
     assert found.rate == pytest.approx(10, rel=0.05)
     assert found.keys == 20
@@ -81,20 +90,21 @@ def test_few_events_are_counted_and_nothing_runs_on_spark(spark, tmp_path):
     events = spark.read.parquet(saved(tmp_path, range(5_000)))
     query = query_of(fw.tumbling("1m"), fw.tumbling("2m"))
     with NoJobs(spark):
-        assert spark_batch.look_at(query, events) == Look(5_000)
+        assert look_at(query, events) == Look(5_000)
         fw.optimize(query).run(events)
         fw.aggregate(events, time="ts", keys=["k"], windows=query.windows, aggregates=["sum(v)"])
 
 
 def test_what_costs_a_pass_is_not_looked_at(spark, monkeypatch):
-    monkeypatch.setattr(look, "WORTH_A_HEAD", 10)
+    monkeypatch.setattr(spark_batch, "HEAD_NANOSECONDS", -1)
+    monkeypatch.setattr(spark_batch, "FEW_EVENTS", 0)
     events = spark.range(1_000).selectExpr("timestamp_seconds(id) AS ts", "id % 3 AS k", "id AS v")
     query = query_of(fw.tumbling("1m"), fw.tumbling("2m"))
     with NoJobs(spark):
         for made in (events.orderBy("v"), events.join(events.select("k").distinct(), "k"), events.distinct()):
-            assert spark_batch.look_at(query, made).rate is None
+            assert look_at(query, made).rate is None
         fw.optimize(query).run(events, statistics=None)
-    assert spark_batch.look_at(query, events.where("v > 7")).rate == pytest.approx(1)
+    assert look_at(query, events.where("v > 7")).rate == pytest.approx(1)
 
 
 class NoJobs:
@@ -114,7 +124,7 @@ class NoJobs:
 
 def test_spark_does_not_know_how_many_rows_a_collection_has(spark):
     events = spark.createDataFrame([(1, 2.0)], "k int, v double").selectExpr("current_timestamp() AS ts", "*")
-    assert str(spark_batch.look_at(query_of(fw.tumbling("1m")), events)) in ("an unknown number of events", "1 events")
+    assert str(look_at(query_of(fw.tumbling("1m")), events)) in ("an unknown number of events", "1 events")
 
 
 def test_few_events_are_fanned_out_at_once_and_many_go_through_panes(spark):
@@ -127,6 +137,48 @@ def test_few_events_are_fanned_out_at_once_and_many_go_through_panes(spark):
         levels[count] = len(compiled.layout.levels)
         assert f"{count:,} events" in compiled.layout.notes[0]
     assert levels == {1_000: 1, 50_000_000: 2}
+
+
+def test_a_head_is_looked_at_only_where_it_can_pay_for_itself(spark):
+    def events(count):
+        return spark.range(count).selectExpr("timestamp_millis(id * 10) AS ts", "id % 20 AS k", "id AS v")
+
+    two = query_of(fw.tumbling("1m"), fw.tumbling("5m"))
+    ten = query_of(*(fw.tumbling(f"{seconds}s") for seconds in range(20, 120, 10)))
+    with NoJobs(spark):
+        assert look_at(two, events(3_000_000)) == Look(3_000_000)
+        assert look_at(ten, events(100_000)) == Look(100_000)
+    for query, count in ((two, 100_000_000), (ten, 3_000_000)):
+        assert look_at(query, events(count)).rate == pytest.approx(100, rel=0.01)
+
+
+@pytest.mark.parametrize("count", [1e4, 1e6, 1e7, 1e9])
+def test_without_a_head_the_layout_is_one_that_loses_little_whatever_the_density(count):
+    """At the density that is taken, the best layout of any other may lose more than the regret, but not it."""
+    query = query_of(fw.tumbling("1m"), fw.tumbling("15m"), fw.tumbling("1h"))
+    plan = fw.optimize(query).passes[0]
+    counted = replace(plan, cost_model=choose.spark_cost(plan).seen(Look(count)))
+    packing = Packing.of(query)
+    regret, model = choose.least_regret(counted, partitions=8, packing=packing)
+    taken = choose.choose_layout(replace(plan, cost_model=model), partitions=8, packing=packing)
+    for density in choose.DENSITIES:
+        rate = density * model.keys * model.unit / min(window.range for window in query.windows)
+        other = replace(model, rate=rate, units=count / rate)
+        best = choose.choose_layout(replace(plan, cost_model=other), partitions=8, packing=packing)
+        costs = [other.prices.total(choose.count_work(each, plan, other, 8)) * other.units for each in (taken, best)]
+        assert costs[0] - costs[1] <= regret + 1
+
+
+def test_two_windows_that_share_too_little_run_as_the_query_is(spark):
+    """A fan-out makes two rows of an event, which costs more than reading it twice; panes of many keys do not help."""
+    events = spark.range(3_000_000).selectExpr("timestamp_seconds(id) AS ts", "id % 500000 AS k", "id AS v")
+    query = query_of(fw.tumbling("1m"), fw.tumbling("5m"), aggregates=("avg(v)", "max(v)", "count(*)"))
+    plan = fw.optimize(query)
+    assert spark_batch.OWN_QUERIES in plan.explain(events=events)
+    few = events.limit(1_000)
+    assert sorted(map(str, plan.run(few).collect())) == sorted(map(str, naive(query, few).collect()))
+    first = query_of(fw.tumbling("1m"), fw.tumbling("5m"), aggregates=("first(v)",))
+    assert spark_batch.OWN_QUERIES not in fw.optimize(first).explain(events=events)
 
 
 def test_sparse_events_are_not_grouped_twice(spark):

@@ -39,6 +39,8 @@ _SAME = ("search", "cost", "keys", "slices", "time_limit")
 """Options that are written as they are."""
 _SPARK = ("unit", "rate", "keys", "keyed", "assumed", "overlap_safe", "states")
 """What a cost model for Spark is written by, as it is; plans of earlier versions have not all of it."""
+_LATER = ("clock", "explode", "window")
+"""Prices that plans of earlier versions do not have."""
 T = TypeVar("T")
 
 
@@ -267,6 +269,11 @@ def _read_prices(found: Mapping[str, float]) -> Prices:
     return Prices(**{name: price for name, price in found.items() if name in known})
 
 
+def _written_prices(prices: Prices) -> dict[str, float]:
+    usual = asdict(Prices())
+    return {name: price for name, price in asdict(prices).items() if name not in _LATER or price != usual[name]}
+
+
 def _model(model: CostModel) -> dict[str, Any]:
     if isinstance(model, PaperCost):
         own = {"unit": model.unit, "rate": _number(model.rate), "period": model.period}
@@ -277,7 +284,7 @@ def _model(model: CostModel) -> dict[str, Any]:
         **{name: getattr(model, name) for name in _SPARK},
         "thrifty": model.sparse_covers,
         "units": _number(model.units),
-        "prices": asdict(model.prices),
+        "prices": _written_prices(model.prices),
         "combinations": _counted(model.combinations),
     }
 

@@ -22,6 +22,8 @@ class Prices:
     """Reading one event."""
     update: float = 15.0
     """Giving one event to one instance: fanning it out, and updating a hash table."""
+    explode: float = 70.0
+    """Making several rows of one event, if it is given to several instances at once, however many these are."""
     merge: float = 70.0
     """The same for one row of partial results."""
     crowded: float = 40.0
@@ -34,10 +36,12 @@ class Prices:
     """Looking at one more progression of edges to find the slice of a row."""
     clock: float = 150.0
     """Finding the local day, or month, of one event or row in a zone, and when that began."""
+    window: float = 35.0
+    """Computing one of Spark's own windows for one event, where the query runs as it is."""
     slot: float = 2.0
     """Looking whether one event belongs to one more slot of a row in which several panes are packed."""
     state: float = 5.0
-    """Adding one event to one more partial state, where several queries share a pass."""
+    """Adding one event to one more partial state."""
     stage: float = 100_000_000.0
     """Planning and starting one step, whatever its size, and some of what its code takes when it runs first."""
 

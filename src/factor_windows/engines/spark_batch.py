@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from math import inf
 
 from pyspark.sql import DataFrame
@@ -16,7 +17,7 @@ from factor_windows.errors import OptionError
 from factor_windows.functions.guards import in_order
 from factor_windows.functions.table import State
 from factor_windows.physical import PhysicalPlan, Target
-from factor_windows.physical.choose import PARTITIONS, spark_cost
+from factor_windows.physical.choose import PARTITIONS, count_naive_work, count_work, least_regret, spark_cost
 from factor_windows.physical.steps import Chunk, Group, Repartition, Step, Unpack, slot_column
 from factor_windows.physical.terms import look_up
 from factor_windows.plan import Plan
@@ -31,7 +32,12 @@ from factor_windows.spark.typed import has_maps
 from factor_windows.spark.types import check_time, microseconds, packing_of
 from factor_windows.tree import Pass
 
+HEAD_NANOSECONDS = 250_000_000
+"""What a look at the head of events takes: a tenth of a second, and about half a second in a first run."""
+FEW_EVENTS = 200_000
+"""So few events are not worth a thought about how dense they are."""
 OWN_QUERY = "one window has nothing to share: your query runs as it is"
+OWN_QUERIES = "the windows have too little to share for these events: your query runs as it is"
 
 
 def run(plan: Pass, events: DataFrame, *, looks: bool = True) -> DataFrame:
@@ -45,7 +51,10 @@ def run(plan: Pass, events: DataFrame, *, looks: bool = True) -> DataFrame:
 
 
 def _computed(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> DataFrame:
-    return apply_post_aggregation(plan.query, render(compile_for(plan, on_spark), on_spark, events))
+    compiled = compile_for(plan, on_spark)
+    if is_naive_cheaper(plan, compiled, on_spark):
+        return apply_post_aggregation(plan.query, _own_query(plan.query, events))
+    return apply_post_aggregation(plan.query, render(compiled, on_spark, events))
 
 
 def explained(plan: Pass, events: DataFrame) -> PhysicalPlan:
@@ -61,6 +70,8 @@ def explained(plan: Pass, events: DataFrame) -> PhysicalPlan:
         note = f"a look at the events: {seen}" if seen else ""
     compiled = compile_for(plan, on_spark)
     layout = compiled.layout
+    if note != OWN_QUERY and is_naive_cheaper(plan, compiled, on_spark):
+        layout = replace(layout, notes=(OWN_QUERIES, *layout.notes))
     return replace(compiled, layout=replace(layout, notes=(*filter(None, [note]), *layout.notes)))
 
 
@@ -69,11 +80,25 @@ def is_own_query(plan: Pass) -> bool:
 
     First and last values are another thing: Spark takes them in any order, and a plan in order of time.
     """
+    return len(plan.query.windows) == len(plan.nodes) == 1 and _can_be_naive(plan)
+
+
+def is_naive_cheaper(plan: Pass, compiled: PhysicalPlan, on_spark: SparkColumns) -> bool:
+    """Say whether the query as it is costs less than any plan, for events that were looked at: few windows may."""
+    cost = spark_cost(plan)
+    if cost.units == inf or not compiled.target.values.shared or not _can_be_naive(plan):
+        return False
+    planned = count_work(compiled.layout, compiled.plan, cost, _partitions(on_spark))
+    return cost.prices.total(count_naive_work(plan, cost)) < cost.prices.total(planned)
+
+
+def _can_be_naive(plan: Pass) -> bool:
+    """Say whether Spark's own query gives what a plan does: all aggregates of all windows, under their own names."""
     query = plan.query
+    by_time = any(each.function.by_time for each in query.parsed_aggregates)
+    is_whole = not query.asked and [each.names for each in plan.outputs] == list(query.names.values())
     is_sparks = all(isinstance(window, Window) and window.clock is None for window in query.windows)
-    return len(query.windows) == len(plan.nodes) == 1 and is_sparks and not any(
-        each.function.by_time for each in query.parsed_aggregates
-    )
+    return is_whole and is_sparks and not plan.workload.derived and not by_time
 
 
 def _own_query(query: Query, events: DataFrame) -> DataFrame:
@@ -90,46 +115,60 @@ def plan_and_run(plan: Plan, events: DataFrame) -> DataFrame:
         result: DataFrame = plan.run(events)
         return result
     on_spark = SparkColumns(first.query, events, text_as_bytes=True)
-    seen = _look(first.query, on_spark, events)
+    seen, model = look_at(first, on_spark, events)
     known = replace(options, events=seen.events)
     if options.rate is None and seen.rate is not None:
         known = replace(known, rate=seen.rate, unit="1 second", keys=seen.keys)
+    elif options.rate is None and model.rate != spark_cost(first).rate:
+        known = replace(known, rate=model.rate, unit=timedelta(microseconds=model.unit), keys=int(model.keys))
     fitting = plan_request(replace(plan.request, options=known)).passes[0]
     return _computed(fitting, on_spark, events)
 
 
-def look_at(query: Query, events: DataFrame) -> Look:
-    """Take a quick look at the events of a query."""
-    return _look(query, SparkColumns(query, events, text_as_bytes=True), events)
-
-
 def _fit(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Pass, Look | None]:
     """Price the ways to run a plan by a quick look at the events, unless it is known already what they are like."""
-    cost = spark_cost(plan)
-    if cost.units < inf:
+    if spark_cost(plan).units < inf:
         return plan, None
+    seen, model = look_at(plan, on_spark, events)
+    return replace(plan, cost_model=model), seen
+
+
+def look_at(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Look, SparkCost]:
+    """Take a quick look at events, at their head only if it matters what they are like; return how they are priced."""
+    cost, query = spark_cost(plan), plan.query
     is_given = isinstance(plan.cost_model, SparkCost) and not cost.assumed
-    seen = _look(plan.query, on_spark, events, head=not is_given)
-    return replace(plan, cost_model=cost.seen(seen)), seen
+    model = cost
 
+    def is_worth_a_head(count: float) -> bool:
+        nonlocal model
+        if is_given or count == inf:
+            return not is_given
+        if count < FEW_EVENTS:
+            return False
+        counted = replace(plan, cost_model=cost.seen(Look(count)))
+        packing, partitions = packing_of(query, on_spark.types), _partitions(on_spark)
+        regret, model = least_regret(counted, partitions=partitions, packing=packing, or_naive=_can_be_naive(plan))
+        return regret > HEAD_NANOSECONDS
 
-def _look(query: Query, on_spark: SparkColumns, events: DataFrame, *, head: bool = True) -> Look:
     known = events.where(in_order(query.where)) if query.where else events
-    keys = [
-        key.sql
-        for key, field in zip(query.parsed_keys, on_spark.types.keys, strict=True)
-        if not has_maps(field.dataType)
-    ]
-    return look(known, microseconds(query.parsed_time.sql, on_spark.types.time), keys, head=head)
+    fields = zip(query.parsed_keys, on_spark.types.keys, strict=True)
+    keys = [key.sql for key, field in fields if not has_maps(field.dataType)]
+    time = microseconds(query.parsed_time.sql, on_spark.types.time)
+    seen = look(known, time, keys, is_worth_a_head=is_worth_a_head)
+    return seen, cost.seen(seen) if seen.rate is not None or model is cost else model
 
 
 def compile_for(plan: Pass, on_spark: SparkColumns) -> PhysicalPlan:
     """Compile a plan for the types of some events and the settings of their session."""
-    partitions = int(on_spark.session.conf.get("spark.sql.shuffle.partitions") or PARTITIONS)
     types = on_spark.types.keys
     maps = tuple(name for name, key in zip(on_spark.names.keys, types, strict=True) if has_maps(key.dataType))
     packing = packing_of(plan.query, on_spark.types)
-    return physical.compile(plan, Target(on_spark.names, on_spark.types.values, partitions, packing, unsorted=maps))
+    names, values = on_spark.names, on_spark.types.values
+    return physical.compile(plan, Target(names, values, _partitions(on_spark), packing, unsorted=maps))
+
+
+def _partitions(on_spark: SparkColumns) -> int:
+    return int(on_spark.session.conf.get("spark.sql.shuffle.partitions") or PARTITIONS)
 
 
 def render(compiled: PhysicalPlan, on_spark: SparkColumns, events: DataFrame) -> DataFrame:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, inf
 
+from factor_windows.algebra.graph import window_of
 from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.pane_row import Packing, PaneRow
-from factor_windows.algebra.slices import clocks_to_ask
+from factor_windows.algebra.slices import clocks_to_ask, mean_length
 from factor_windows.algebra.window import readable
 from factor_windows.cost.spark import SparkCost
 from factor_windows.physical.assigner import RAW
@@ -44,6 +45,8 @@ STAGES = {Distribution.BY_KEY: 1.0, Distribution.BY_KEY_AND_CHUNK: 3.0}
 """What it takes to plan a move of partial results, and to generate its code, in stages: most of it in a first run."""
 STAGES_TO_PACK = 1.5
 """The same for pane rows."""
+DENSITIES = (3.0, 0.1)
+"""How many events of a key an instance of the shortest node may have, if nobody knows, beside as many as assumed."""
 MOVES_TO_SORT = 2.4
 """What it takes to move a row of partial results once more, and to sort it there, beyond a plain move."""
 
@@ -71,6 +74,31 @@ def choose_layout(
     return replace(chosen, partitions=_partitions(chosen, plan, cost, partitions), notes=notes)
 
 
+def least_regret(
+    plan: Pass, *, partitions: int, packing: Packing | None, or_naive: bool = False
+) -> tuple[float, SparkCost]:
+    """Return how many nanoseconds not knowing how dense events are may cost, and the density to take them for.
+
+    Each density has its best layout. That one is taken which loses least, against the best, where it loses most. The
+    query as it is may be one of them.
+    """
+    cost = spark_cost(plan)
+    shortest = min(float(mean_length(node.window)) for node in plan.nodes)
+    events = cost.rate * cost.units
+    rates = [cost.rate, *(each * cost.keys * cost.unit / shortest for each in DENSITIES)]
+    models = [replace(cost, rate=rate, units=events / rate) for rate in rates]
+    options = [each for plain in layouts(plan, packing) for each in _distributions(plain, plan, partitions, cost)]
+    counts = [[count_work(each, plan, model, partitions) for model in models] for each in options]
+    counts += [[count_naive_work(plan, model) for model in models]] if or_naive else []
+    taken = [
+        [model.prices.total(each) * model.units for each, model in zip(row, models, strict=True)] for row in counts
+    ]
+    best = [min(each) for each in zip(*taken, strict=True)]
+    losses = [[time - least for time, least in zip(each, best, strict=True)] for each in taken]
+    least = min(losses, key=max)
+    return max(least), models[least.index(min(least))]
+
+
 def spark_cost(plan: Pass) -> SparkCost:
     """Return the prices that a plan was made with, or, for one by the paper's costs, Spark's for the same stream."""
     cost = plan.cost_model
@@ -92,6 +120,8 @@ def count_work(layout: Layout, plan: Pass, cost: SparkCost, partitions: int = PA
         asking = ((each, many * each.steps) for each, many in read if not each.passes_through)
         counts["clock"] += sum(clocks_to_ask(plan.nodes[each.target].window) * many for each, many in asking)
     counts["update"], counts["merge"] = reads[0], sum(reads[1:])
+    counts["state"] = (plan.workload.states - 1) * reads[0]
+    counts["explode"] = cost.rate if sum(each.steps for each in levels[0].assigners) > 1 else 0.0
     emitted = [_first_rows(layout, plan, cost), *(sum(rows[place] for place in level.nodes) for level in levels[1:])]
     if cost.keyed:
         counts["crowded"] = counts["update"]
@@ -115,6 +145,26 @@ def count_work(layout: Layout, plan: Pass, cost: SparkCost, partitions: int = PA
         "scan": cost.rate,
         "shuffle": moved,
         "group": sum(emitted) + unpacked,
+    }
+
+
+def count_naive_work(plan: Pass, cost: SparkCost) -> dict[str, float]:
+    """Count the same for the query as it is: each window from the events, in a branch of a union of its own."""
+    windows = [output.node for output in plan.outputs]
+    rows = sum(map(cost.rows_of, windows))
+    instances = [-(-node.window.range // window_of(node).slide) for node in windows]
+    updates = cost.rate * sum(instances)
+    return {
+        "scan": cost.rate * len(windows),
+        "update": updates,
+        "explode": cost.rate * sum(each > 1 for each in instances),
+        "window": updates,
+        # Nothing is exploded on the way, which makes hash tables of keys cheaper to reach.
+        "crowded": updates / 2 if cost.keyed else 0.0,
+        "state": (plan.workload.states - 1) * updates,
+        "shuffle": rows,
+        "group": rows,
+        "stage": len(windows) / cost.units,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -19,8 +19,6 @@ from factor_windows.spark.footers import count_rows
 
 HEAD = 4_096
 """How many events are looked at: what Spark reads of a Parquet file at a time."""
-WORTH_A_HEAD = 300_000
-"""How many events there must be for a look at some of them, which is a job on Spark."""
 BYTES = 8
 """How many bytes an event takes in a file, roughly, where nothing says how many there are."""
 SMALL = 2.0**30
@@ -44,14 +42,14 @@ _LINE = re.compile(
 )
 
 
-def look(events: DataFrame, time: str, keys: Sequence[str], *, head: bool = True) -> Look:
+def look(events: DataFrame, time: str, keys: Sequence[str], *, is_worth_a_head: Callable[[float], bool]) -> Look:
     """Look at events; `time` is what computes their time in microseconds, `keys` what computes their keys.
 
-    Without a look at their `head` only their number is found.
+    Their number is found first. Whether it is worth a look at their head, which is a job on Spark, is asked then.
     """
     operators = list(_operators(events))
     count = _count(events, operators)
-    if not head or count < WORTH_A_HEAD or not all(each.name in _ROW_BY_ROW for each in operators):
+    if not all(each.name in _ROW_BY_ROW for each in operators) or not is_worth_a_head(count):
         return Look(count)
     key = f"xxhash64({', '.join(keys)})" if keys else "0L"
     rows = events.select(F.expr(time), F.expr(key)).limit(HEAD)

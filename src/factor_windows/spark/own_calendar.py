@@ -21,7 +21,7 @@ def with_instances(window: AnyWindow, time: str, events: DataFrame) -> tuple[Dat
     micros = F.expr(microseconds(time, kind))
     counted = window.steps if isinstance(window, Growing) else -(-window.range // window.slide)
     steps = events.where(f"({time}) IS NOT NULL").withColumn(_TIME, micros)
-    rows = steps.withColumn(_STEP, F.explode(F.sequence(F.lit(0), F.lit(counted - 1))).cast("bigint"))
+    rows = steps.selectExpr("*", f"explode(sequence(0L, {counted - 1}L)) AS {_STEP}")
     if isinstance(window, Growing):
         step = window.step
         last = _at(step, f"{_tick(step, _TIME)} - {_after(step, _TIME)} + {_STEP} * {step.slide}")

@@ -128,11 +128,11 @@ def time_of(time: T.DataType, *, calendar: bool) -> T.DataType:
 
 
 def _fields(texts: Sequence[str], events: DataFrame) -> list[T.StructField]:
-    """Return the names and types of expressions; those of plain columns are known without an analysis."""
+    """Return the names and types of expressions; those of plain columns, and of 1, are known without an analysis."""
     columns = {field.name: field for field in events.schema}
     is_clear = len({name.lower() for name in columns}) == len(events.columns)
-    if is_clear and all(text in columns and _PLAIN.fullmatch(text) for text in texts):
-        return [columns[text] for text in texts]
+    if is_clear and all(text == "1" or (text in columns and _PLAIN.fullmatch(text)) for text in texts):
+        return [columns.get(text) or T.StructField(text, T.IntegerType(), nullable=False) for text in texts]
     return list(events.select(*(F.expr(text) for text in texts)).schema)
 
 
