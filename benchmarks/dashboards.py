@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from benchmarks.results import Result
 from benchmarks.streaming import BATCH, in_order, read_stream, steady
-from factor_windows.algebra.window import Window, parse_window
+from factor_windows.algebra.calendar import AnyWindow, parse_window
 from factor_windows.engines import spark_queries as many
 from factor_windows.engines.spark_stream import use_rocksdb
 from factor_windows.query import Query
@@ -37,7 +37,7 @@ TOGETHER = "best"
 
 
 def _query(name: str, keys: str, windows: str, aggregates: str, where: str = "") -> Query:
-    lengths: list[Window] = [parse_window(text) for text in windows.split()]
+    lengths: list[AnyWindow] = [parse_window(text) for text in windows.split()]
     return Query(
         time="ts", keys=keys.split(), windows=lengths, aggregates=aggregates.split(", "), where=where, name=name
     )

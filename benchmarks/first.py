@@ -56,7 +56,7 @@ def _job(case: Case, folder: Path, contender: str) -> first_run.Job:
     query, known = case.query, known_stream(case.stream, case.events)
     windows = [
         {"name": window.name, "range": f"{window.range} microseconds", "slide": f"{window.slide} microseconds"}
-        for window in query.windows
+        for window in case.windows
     ]
     return {
         "contender": contender,

@@ -1,4 +1,4 @@
-"""A shop's own calendar: sales by its local days, ISO weeks, months and fiscal year, and what the month has brought so far.
+"""A shop's own calendar: sales by its local days, ISO weeks, months, fiscal year, and the month so far.
 
 For those whose days are not UTC's. The shop is in Berlin and its till rings once a minute, all year round, so that each
 count is a number of minutes: the days on which clocks change have 23 and 25 hours of them. All counts are compared with
@@ -45,7 +45,10 @@ def main(spark: SparkSession) -> None:
     result = plan.run(sales(spark)).cache()
     print(plan.explain(), "\n")
 
-    local = [f"date(from_utc_timestamp(window_{end}, '{ZONE}')) AS {name}" for end, name in (("start", "starts"), ("end", "ends"))]
+    local = [
+        f"date(from_utc_timestamp(window_{end}, '{ZONE}')) AS {name}"
+        for end, name in (("start", "starts"), ("end", "ends"))
+    ]
     shown = result.selectExpr("window_id", *local, "sales", "euros")
     odd = "(window_id = 'day' AND sales <> 1440) OR window_id = 'fiscal year'"
     march = "window_id IN ('month', 'month to date') AND ends BETWEEN '2025-03-30' AND '2025-04-01'"

@@ -1,8 +1,7 @@
-"""Clocks of zones: local days and months as instants, held against what Python's zone database says, second by second."""
+"""Clocks of zones: local days and months as instants, held against Python's zone database, second by second."""
 
 import random
 from datetime import UTC, date, datetime, timedelta
-from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
@@ -54,7 +53,7 @@ def test_days_begin_when_they_begin_in_every_zone_around_every_change(part):
     rng = random.Random(part)
     for zone in ZONES[part::4]:
         clock = Clock(zone, "day")
-        for change in rng.sample(changes(zone), min(len(changes(zone)), 4)):
+        for change in rng.sample(changes(zone), min(len(changes(zone)), 2)):
             day = local(zone, change) // 86_400
             for each in (day - 1, day, day + 1):
                 assert clock.instant(each) == start_by_hand(zone, each) * 1_000_000, (zone, date(1970, 1, 1), each)
@@ -87,11 +86,6 @@ def test_the_table_of_a_zone_has_every_change(zone, second):
     assert offset == local(zone, second) - second
 
 
-def test_no_zone_changes_back_sooner_than_it_is_looked_at():
-    for zone in ZONES:
-        assert min((after - before for before, after in pairwise(changes(zone))), default=10**9) >= clocks._PROBE / 2
-
-
 @pytest.mark.parametrize(
     ("zone", "day", "hours"),
     [
@@ -114,7 +108,9 @@ def test_days_are_as_long_as_they_were(zone, day, hours):
     assert (clock.instant(tick + 1) - clock.instant(tick)) / 3_600_000_000 == pytest.approx(hours, abs=0.001)
 
 
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Kolkata", "Africa/Monrovia", "Australia/Lord_Howe", "Etc/GMT-5"])
+@pytest.mark.parametrize(
+    "zone", ["Europe/Berlin", "Asia/Kolkata", "Africa/Monrovia", "Australia/Lord_Howe", "Etc/GMT-5"]
+)
 @pytest.mark.parametrize("minutes", [15, 30, 60, 1440])
 def test_a_clock_settles_on_a_grid_from_when_all_its_ticks_are_on_it(zone, minutes):
     clock, step = Clock(zone, "day"), minutes * 60_000_000
@@ -125,7 +121,7 @@ def test_a_clock_settles_on_a_grid_from_when_all_its_ticks_are_on_it(zone, minut
     elif since == float("-inf"):
         assert not off
     else:
-        assert clock.instant(off[-1]) < since <= clock.instant(off[-1] + 200)
+        assert clock.instant(off[-1]) < since <= clock.instant(off[-1] + 1)
 
 
 def test_a_grid_has_all_ticks_of_our_time():
@@ -142,7 +138,9 @@ def test_few_days_are_counted_otherwise_than_engines_do():
     assert Clock("UTC", "day").instant(1) == DAY
 
 
-@pytest.mark.parametrize("zone", ["Mars/Base", "", "localtime", "right/UTC", "posix/Europe/Berlin", "Factory", None, "../UTC"])
+@pytest.mark.parametrize(
+    "zone", ["Mars/Base", "", "localtime", "right/UTC", "posix/Europe/Berlin", "Factory", None, "../UTC"]
+)
 def test_what_is_no_zone_is_refused(zone):
     with pytest.raises(WindowError, match=r"is unknown; .*(such as|did you mean)"):
         checked_zone(zone)

@@ -15,7 +15,7 @@ def query(**changes):
     [
         ({"windows": []}, "the query has no window"),
         ({"aggregates": []}, "the query has no aggregate"),
-        ({"windows": ["20m"]}, "'20m' is not a Window"),
+        ({"windows": ["20m"]}, "'20m' is not a window"),
         (
             {"windows": [tumbling("20m", name="a"), tumbling("30m", name="a")]},
             "the window name 'a' is used twice, for 20 minutes and for 30 minutes",

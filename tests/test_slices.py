@@ -58,8 +58,8 @@ def test_a_slice_reaches_from_the_last_edge_to_the_next(made, time):
     [start] = found.starts_of(time)
     points = listed(made, time - 20, time + 20)
     assert start == max(point for point in points if point <= time)
-    assert found.end_of(start) == min(point for point in points if point > time)
-    assert found.end_of(start) - start <= found.range
+    assert found.bounds_of(start)[1] == min(point for point in points if point > time)
+    assert found.bounds_of(start)[1] - start <= found.range
 
 
 @settings(max_examples=250)
@@ -78,12 +78,12 @@ def test_the_lengths_of_the_pieces_are_those_of_a_period(made):
 @given(segmentations, st.one_of(windows(longest=24), segmentations))
 def test_pieces_serve_what_they_tile(pieces, other):
     if isinstance(other, Window):
-        period = lcm(other.slide, *(step for step, _ in edges_of(pieces)))
+        period = lcm(other.slide, *(step for step, _ in edges_of(pieces)[None]))
         instances = [(a, a + other.range) for a in range(other.offset, other.offset + period, other.slide)]
     else:
-        period = lcm(*(step for step, _ in (*other.edges, *edges_of(pieces))))
-        instances = [(a, other.end_of(a)) for a in listed(other.edges, 0, period)]
-    points = listed(edges_of(pieces), -30, period + 60)
+        period = lcm(*(step for step, _ in (*other.edges, *edges_of(pieces)[None])))
+        instances = [(a, other.bounds_of(a)[1]) for a in listed(other.edges, 0, period)]
+    points = listed(edges_of(pieces)[None], -30, period + 60)
     assert refines(pieces, other) == all(a in points and b in points for a, b in instances)
 
 
@@ -137,8 +137,8 @@ def test_slices_of_windows_serve_all_of_them_and_have_no_edge_too_many(made):
     segmentation = slices_of(made)
     assert is_partition(segmentation)
     assert all(refines(segmentation, window) for window in made)
-    needed = [edge for window in made for edge in edges_of(window)]
-    assert all(within(edge, needed) for edge in edges_of(segmentation))
+    needed = [edge for window in made for edge in edges_of(window)[None]]
+    assert all(within(edge, needed) for edge in edges_of(segmentation)[None])
 
 
 @given(related())

@@ -79,7 +79,7 @@ class Query:
         for window in self.windows:
             if not isinstance(window, Window | Growing):
                 raise QueryError(
-                    f"window {window!r} is not a window; make one with tumbling(), hopping(), calendar() or cumulating()"
+                    f"window {window!r} is not a window; tumbling(), hopping(), calendar() and cumulating() make one"
                 )
         keep("asked", tuple(tuple(places) for places in self.asked))
         keep("window_names", tuple(window.name for window in self.windows))

@@ -144,7 +144,9 @@ def _origin(origin: str | date, clock: Clock) -> int:
             raise ValueError
         day = date.fromisoformat(origin) if isinstance(origin, str) else origin
     except ValueError:
-        raise WindowError(f"origin {origin!r} is no date; write the local date of a start, such as '2024-04-01'") from None
+        raise WindowError(
+            f"origin {origin!r} is no date; write the local date of a start, such as '2024-04-01'"
+        ) from None
     if clock.unit == "day":
         return (day - date(1970, 1, 1)).days
     if day.day != 1:

@@ -1,8 +1,8 @@
 """Clocks of places: one ticks at the start of every local day of a zone, another at the start of every local month.
 
 A calendar window is a window on such a clock: its range, slide and offset count ticks. So all that is known about
-windows of fixed lengths holds for windows of one clock. Between clocks there are few relations: local days make up local
-months, and fixed lengths make up local days as far as the zone's changes allow.
+windows of fixed lengths holds for windows of one clock. Between clocks there are few relations: local days make up
+local months, and fixed lengths make up local days as far as the zone's changes allow.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from functools import lru_cache
+from importlib import resources
 from itertools import pairwise
-from math import gcd
+from math import gcd, inf
+from pathlib import Path
+from struct import unpack
 from typing import Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+from zoneinfo import TZPATH, ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from factor_windows.errors import WindowError
 
@@ -30,8 +33,8 @@ _FIRST_DAY = date(1970, 1, 1).toordinal()
 _FROM, _UNTIL = -3_800_000_000, 4_133_980_800
 """Between 1849 and 2101 changes of a zone's offset are looked for: before, zones have their local mean time, and later
 what is in force now goes on."""
-_PROBE = 5 * _SECONDS
-"""How far apart a zone is looked at; no zone changed its offset and took the change back within less."""
+_PROBE = 14 * _SECONDS
+"""How far apart a zone is looked at where a rule goes on."""
 _ROOM = 3 * _SECONDS
 """How far from the ends of what Python can count, in seconds, zones are still asked."""
 _LEAST, _MOST = (int((datetime(year, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()) for year in (1, 9999))
@@ -88,14 +91,19 @@ class Clock:
         [True, False]
         """
         if DAY % step:
-            return float("inf")
-        since = float("-inf")
+            return inf
+        since = -inf
         for start, end, shift in _stretches(self.zone):
-            is_on = (-shift * SECOND - offset) % step == 0
-            begins_on = start is None or _starts_between_days(self.zone, start) or (start * SECOND - offset) % step == 0
-            if not (is_on and begins_on):
-                since = float("inf") if end is None else float(end * SECOND)
+            if (-shift * SECOND - offset) % step:
+                # What is in force at the end of the table comes again every year.
+                since = inf if end is None or end > _UNTIL - 10 * 366 * _SECONDS else end * SECOND
+            elif start is not None and self._begins_off(start, step, offset):
+                since = start * SECOND + 1
         return since
+
+    def _begins_off(self, start: int, step: int, offset: int) -> bool:
+        """Say whether a change of a zone's offset is the start of a day, and not on a progression."""
+        return not _starts_between_days(self.zone, start) and (start * SECOND - offset) % step != 0
 
     @property
     def grid(self) -> int:
@@ -191,11 +199,17 @@ Stretch = tuple[int | None, int | None, int]
 
 @lru_cache(maxsize=1024)
 def _stretches(zone: str) -> tuple[Stretch, ...]:
-    """List the offsets that a zone has had."""
-    changes = []
-    at, offset = _FROM, _offset(zone, _FROM)
-    first = offset
+    """List the offsets that a zone has had, and will have."""
+    listed = [each for each in _listed_changes(zone) if _FROM < each < _UNTIL]
+    changes: list[tuple[int, int]] = []
+    first = offset = _offset(zone, _FROM)
+    for at in listed:
+        if _offset(zone, at) != offset:
+            offset = _offset(zone, at)
+            changes.append((at, offset))
+    at = max([*listed, _FROM])
     while at < _UNTIL:
+        # Beyond what is listed a rule says when clocks change, a few times a year.
         after = at + _PROBE
         if _offset(zone, after) != offset:
             after = _change(zone, at, after)
@@ -204,6 +218,17 @@ def _stretches(zone: str) -> tuple[Stretch, ...]:
         at = after
     starts = [None, *(start for start, _ in changes)]
     return tuple(zip(starts, [*starts[1:], None], [first, *(shift for _, shift in changes)], strict=True))
+
+
+def _listed_changes(zone: str) -> tuple[int, ...]:
+    """Read when a zone's table says that something changes: the second, 64-bit part of a TZif file (RFC 8536)."""
+    found = (Path(folder, zone) for folder in TZPATH)
+    path = next((each for each in found if each.is_file()), None)
+    data = path.read_bytes() if path else resources.files("tzdata").joinpath("zoneinfo", zone).read_bytes()
+    leap_seconds, times, types, letters = unpack(">4L", data[28:44])
+    second = 44 + times * 5 + types * 6 + letters + leap_seconds * 8 + sum(unpack(">2L", data[20:28]))
+    [count] = unpack(">L", data[second + 32 : second + 36])
+    return unpack(f">{count}q", data[second + 44 : second + 44 + 8 * count])
 
 
 def _change(zone: str, before: int, after: int) -> int:

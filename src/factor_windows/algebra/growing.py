@@ -77,7 +77,7 @@ class Growing:
         return _most_days(self.period.range)
 
     def starts_of(self, time: int) -> tuple[int, ...]:
-        """List the starts of the last steps of the instances that hold the time: those from then to the period's end."""
+        """List the starts of the last steps of the instances that hold the time: from then to the period's end."""
         [begin] = self.period.starts_of(time)
         _, end = self.period.bounds_of(begin)
         [step] = self.step.starts_of(time)

@@ -77,14 +77,14 @@ class PaneRow:
         """Count the slots of all states."""
         return self.slots * self.states
 
-    def slots_of(self, segmentation: Segmentation) -> Iterator[range]:
+    def slots_of(self, window: Window) -> Iterator[range]:
         """List the slots of each instance of a window in the row, which is the pane itself or fits into the row.
 
         >>> from factor_windows import tumbling
         >>> [list(slots) for slots in PaneRow(tumbling("5s"), 6).slots_of(tumbling("15s"))]
         [[0, 1, 2], [3, 4, 5]]
         """
-        many = segmentation.range // self.pane.range
+        many = window.range // self.pane.range
         return (range(first, first + many) for first in range(0, self.slots, many))
 
 

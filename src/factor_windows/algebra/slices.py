@@ -14,7 +14,6 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from math import gcd, inf, lcm
-from typing import TypeGuard
 
 from factor_windows.algebra.clock import DAY, Clock
 from factor_windows.algebra.growing import Growing
@@ -63,7 +62,10 @@ class Slices:
         fixed = (step for step, _ in self.edges)
         return min((*fixed, *(step * clock.longest for clock, (step, _) in self.calendars)))
 
-    longest = range
+    @property
+    def longest(self) -> int:
+        """Return a length that no slice exceeds, as windows do."""
+        return self.range
 
     @property
     def label(self) -> str:
@@ -106,7 +108,7 @@ class Slices:
 
     @property
     def on_a_grid(self) -> Slices:
-        """Return finer slices, of a fixed step, among which the calendars' edges are nowadays: found without a clock."""
+        """Return finer slices, of a fixed step, among whose edges the calendars' are nowadays."""
         steps = [clock.grid for clock, _ in self.calendars]
         common = gcd(*steps, *(part for edge in self.edges for part in edge))
         return replace(self, edges=((common, 0),))
@@ -228,13 +230,10 @@ def _lies_within(clock: Clock | None, progression: Progression, edges: Edges) ->
     return is_monthly or any(clock.settles(*edge) == -inf for edge in edges.get(None, ()))
 
 
-def _without(by_clock: Mapping[Clock, tuple[Progression, ...]], clock: Clock) -> dict[Clock | None, Sequence[Progression]]:
+def _without(
+    by_clock: Mapping[Clock, tuple[Progression, ...]], clock: Clock
+) -> dict[Clock | None, Sequence[Progression]]:
     return {other: several for other, several in by_clock.items() if other != clock}
-
-
-def are_of_one_clock(one: Segmentation, other: Segmentation) -> TypeGuard[Window]:
-    """Say whether both are windows whose lengths count the same, so that formulas for windows hold."""
-    return isinstance(one, Window) and isinstance(other, Window) and one.clock == other.clock
 
 
 def within(progression: Progression, edges: Sequence[Progression]) -> bool:

@@ -10,8 +10,8 @@ from typing import ClassVar
 from factor_windows.algebra.coverage import fewest, multiplier
 from factor_windows.algebra.graph import Node
 from factor_windows.algebra.growing import Growing
-from factor_windows.algebra.slices import Segmentation, Slices, are_of_one_clock, mean_length, pieces_of
-from factor_windows.algebra.window import Duration
+from factor_windows.algebra.slices import Segmentation, Slices, mean_length, pieces_of
+from factor_windows.algebra.window import Duration, Window
 from factor_windows.cost.model import Cost, CostModel, Rate, positive, unit_of
 from factor_windows.query import Query
 
@@ -48,7 +48,9 @@ class PaperCost(CostModel):
         sparse_covers: bool = False,
     ) -> PaperCost:
         """Choose the period from the query's windows; the paper's model has no use for the number of keys."""
-        period = lcm(*(window.period.length if isinstance(window, Growing) else window.length for window in query.names))
+        period = lcm(
+            *(window.period.length if isinstance(window, Growing) else window.length for window in query.names)
+        )
         return cls(unit_of(query, unit), positive("rate", rate) or Fraction(1), period, sparse_covers)
 
     @property
@@ -70,7 +72,7 @@ class PaperCost(CostModel):
         """Count what one instance reads: raw events, or instances of its parent (Paper: Observation 1)."""
         if parent is None:
             return self.rate * mean_length(segmentation) / self.unit
-        if not are_of_one_clock(segmentation, parent):
+        if not isinstance(segmentation, Window) or not isinstance(parent, Window) or segmentation.clock != parent.clock:
             return Fraction(mean_length(segmentation)) / mean_length(parent)
         return fewest(parent, segmentation) if self.sparse_covers else multiplier(parent, segmentation)
 

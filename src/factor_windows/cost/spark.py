@@ -118,8 +118,8 @@ class SparkCost(CostModel):
 
     def recurrence_count(self, segmentation: Segmentation) -> float:
         """Count the instances that end in a unit of time, for all keys."""
-        is_cut = isinstance(segmentation, Slices)
-        return self.keys * self.unit / (float(mean_length(segmentation)) if is_cut else segmentation.distance)
+        distance = float(mean_length(segmentation)) if isinstance(segmentation, Slices) else segmentation.distance
+        return self.keys * self.unit / distance
 
     def filled(self, segmentation: Segmentation) -> float:
         """Return the chance that an instance holds an event, if events come independently of each other."""

@@ -12,7 +12,6 @@ from factor_windows.physical.target import Names
 from factor_windows.physical.terms import Lookup, Number, Term
 from factor_windows.spark.local_time import SparkLocalTime, write_instant, write_tick
 
-
 _LOCAL = SparkLocalTime()
 
 

@@ -15,7 +15,6 @@ from factor_windows.engines.duckdb import translate
 from factor_windows.functions.expression import VerbatimSpark
 from factor_windows.spark.local_time import LocalTime, SparkLocalTime
 
-
 Calendar = str | None
 """The zone of a query's calendar windows, empty for UTC; `None` if it has no such windows."""
 

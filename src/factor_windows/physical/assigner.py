@@ -57,8 +57,8 @@ def assign(source: int, target: int, parent: Segmentation | None, child: Segment
         step = child.step
         return Assigner(source, target, ((step.slide, step.offset),), child.steps, -step.slide)
     if parent is None or is_partition(parent):
-        same = child.clock is None and isinstance(parent, Window) and parent.clock is None
-        return _from_pieces(source, target, child, parent.range if same and parent else 1)
+        is_fixed = isinstance(parent, Window) and parent.clock is None and child.clock is None
+        return _from_pieces(source, target, child, parent.range if is_fixed and isinstance(parent, Window) else 1)
     assert isinstance(parent, Window)
     every = _from_all_inside(source, target, child, parent)
     some = _from_fewest(source, target, child, parent)

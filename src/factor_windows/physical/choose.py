@@ -150,9 +150,9 @@ def count_work(layout: Layout, plan: Pass, cost: SparkCost, partitions: int = PA
 
 def count_naive_work(plan: Pass, cost: SparkCost) -> dict[str, float]:
     """Count the same for the query as it is: each window from the events, in a branch of a union of its own."""
-    windows = [output.node for output in plan.outputs]
-    rows = sum(map(cost.rows_of, windows))
-    instances = [-(-node.window.range // window_of(node).slide) for node in windows]
+    windows = [window_of(output.node) for output in plan.outputs]
+    rows = sum(cost.rows_of(output.node) for output in plan.outputs)
+    instances = [-(-window.range // window.slide) for window in windows]
     updates = cost.rate * sum(instances)
     return {
         "scan": cost.rate * len(windows),

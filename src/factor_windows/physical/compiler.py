@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from sqlglot import exp
 
 from factor_windows.algebra.clock import Clock
+from factor_windows.algebra.graph import window_of
 from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.slices import Segmentation, Slices
 from factor_windows.algebra.window import Window
@@ -206,7 +207,9 @@ class _Compiler:
         """Return the slices that rows are assigned to, if they are cut at more than one progression."""
         window = self.plan.nodes[assigner.target].window
         is_cut = isinstance(window, Slices) and not assigner.passes_through
-        return window if is_cut and isinstance(window, Slices) and (len(window.edges) != 1 or window.calendars) else None
+        return (
+            window if is_cut and isinstance(window, Slices) and (len(window.edges) != 1 or window.calendars) else None
+        )
 
     def _instances(self, level: Level, begin: Term, start: Term) -> Iterator[Term]:
         """List the conditions under which the instance at a start exists, and holds the row."""
@@ -316,7 +319,7 @@ class _Compiler:
         entries = tuple(
             (place, slots)
             for place in self.layout.unpacked(self.plan)
-            for slots in row.slots_of(self.plan.nodes[place].window)
+            for slots in row.slots_of(window_of(self.plan.nodes[place].node))
         )
         keeps = (*names.keys, *self.chunk)
         states = tuple(self.values.states)
@@ -340,7 +343,9 @@ class _Compiler:
         # What one lookup can say: how long all instances of a node are.
         lengths = [_fixed_length(window) for window in windows]
         ends = {
-            place: start + to_slice_end(window, start) if isinstance(window, Slices) else end_after(_last(window), start)
+            place: start + to_slice_end(window, start)
+            if isinstance(window, Slices)
+            else end_after(_last(window), start)
             for place, window in enumerate(windows)
             if place in places and lengths[place] is None
         }

@@ -101,8 +101,8 @@ class Instant(Term):
 class Call(Term):
     """An operator, or one of a few functions.
 
-    `least` and `greatest` (of what is not null), `int`, `if` (a condition, a value; null otherwise), `case` (a subject, a default, pairs of
-    a number and a value).
+    `least` and `greatest` (of what is not null), `int`, `if` (a condition, a value; null otherwise), `case` (a subject,
+    a default, pairs of a number and a value).
     """
 
     function: str
@@ -153,7 +153,11 @@ def to_slice_end(slices: Slices, start: Term) -> Term:
 def start_of(window: Window, time: Term) -> Term:
     """Return the start of the instance of a tumbling window that holds a time."""
     edge = (window.slide, window.offset)
-    return time - after_edge([edge], time) if window.clock is None else Instant(window.clock, _last_tick(window.clock, edge, time))
+    return (
+        time - after_edge([edge], time)
+        if window.clock is None
+        else Instant(window.clock, _last_tick(window.clock, edge, time))
+    )
 
 
 def end_of(window: Window, time: Term) -> Term:

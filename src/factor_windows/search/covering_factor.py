@@ -37,9 +37,13 @@ def covering_candidates(place: Place, taken: Collection[Window]) -> Iterator[Win
         longest = first.range - slide
         if place.above is None and shortest % above.slide:
             continue
-        while shortest <= longest and Window(range=shortest, slide=slide, offset=first.offset, clock=first.clock) in taken:
+        while (
+            shortest <= longest and Window(range=shortest, slide=slide, offset=first.offset, clock=first.clock) in taken
+        ):
             shortest += slide
-        while shortest <= longest and Window(range=longest, slide=slide, offset=first.offset, clock=first.clock) in taken:
+        while (
+            shortest <= longest and Window(range=longest, slide=slide, offset=first.offset, clock=first.clock) in taken
+        ):
             longest -= slide
         if shortest <= longest:
             yield Window(range=shortest, slide=slide, offset=first.offset, clock=first.clock)
