@@ -103,6 +103,9 @@ class _Compiler:
     def _level(self, level: Level, *, is_first: bool, is_last: bool) -> Iterator[Step]:
         """Give each row to its instances, and group by instance."""
         begin, entries = Column(self.names.time if is_first else self.names.start), level.entries
+        ticks = self._tick_columns(level)
+        if ticks:
+            yield Project(tuple((name, Tick(clock, begin)) for clock, name in ticks.items()), keeps_others=True)
         if len(entries) > 1 or not level.is_flat:
             counts = None if level.is_flat else self._by_entry("steps", [each.steps for each, _ in entries], "int")
             yield Explode(tuple(each.source for each, _ in entries), self.names.entry, counts, self.names.step)
@@ -151,8 +154,22 @@ class _Compiler:
 
     def _tick(self, level: Level, clock: Clock, begin: Term) -> Term:
         """Return the start as a tick."""
-        tick = Tick(clock, begin)
-        return self._last_edge(level, tick, self._after_plain_edge(level, tick))
+        tick = self._ticking(level, clock, begin)
+        edges = {each.edges[0] for each, _ in level.entries if self._clock(each) == clock}
+        after = Number(0) if edges == {(1, 0)} else self._after_plain_edge(level, tick)
+        return self._last_edge(level, tick, after)
+
+    def _ticking(self, level: Level, clock: Clock, begin: Term) -> Term:
+        """Return the tick of a row, from its column if there is one."""
+        name = self._tick_columns(level).get(clock)
+        return Column(name) if name else Tick(clock, begin)
+
+    def _tick_columns(self, level: Level) -> dict[Clock, str]:
+        """Name columns for the ticks of clocks: asked once for each row, not once for each instance it is given to."""
+        if not self.target.has_columns:
+            return {}
+        clocks = dict.fromkeys(clock for each in level.assigners if (clock := self._clock(each)) is not None)
+        return {clock: f"{self.names.prefix}tick{place}" for place, clock in enumerate(clocks)}
 
     def _last_edge(self, level: Level, begin: Term, after: Term) -> Term:
         """Return the start in what the assigner counts, for rows that begin some time after its last edge."""
@@ -223,7 +240,9 @@ class _Compiler:
         if any(self._clock(each) for each in assigners):
             plain = self._last_edge(level, begin, self._after_edge(level, begin))
         if any(each.max_age != ALWAYS for each in assigners):
-            age = self._on_clocks(level, begin - plain, lambda clock: Tick(clock, begin) - counted(clock))
+            age = self._on_clocks(
+                level, begin - plain, lambda clock: self._ticking(level, clock, begin) - counted(clock)
+            )
             yield age <= self._by_entry("max_age", [each.max_age for each in assigners])
         if any(each.grid != (1, 0) for each in assigners):
             slide = self._by_entry("grid", [each.grid[0] for each in assigners])

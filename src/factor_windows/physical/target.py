@@ -110,6 +110,11 @@ class Target:
     unsorted: tuple[str, ...] = ()
     """Columns of keys that cannot be sorted."""
 
+    @property
+    def has_columns(self) -> bool:
+        """Say whether a step can compute columns for those after it, as operators do; a level of text is one SELECT."""
+        return self.partitions is not None or self.streaming
+
     @classmethod
     def assumed(cls, query: Query, *, partitions: int | None = None, streaming: bool = False) -> Target:
         """Return what is known of Spark before there are events."""

@@ -67,4 +67,6 @@ class SparkLocalTime:
         return f"CAST(unix_date(add_months(DATE '1970-01-01', CAST({month} AS INT))) AS BIGINT)"
 
     def floor(self, number: str, divisor: int) -> str:
-        return f"(({number} - pmod({number}, {divisor})) div {divisor})"
+        # Far enough from zero nothing is negative, and the number is computed once.
+        far = 50_000_000
+        return f"(({number} + {far * divisor}L) div {divisor}L - {far}L)"
