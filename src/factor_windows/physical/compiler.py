@@ -121,7 +121,10 @@ class _Compiler:
             if by_node
             else Number(level.nodes[0], "int")
         )
-        instance: list[Named] = [(self.names.start, start), *([(self.names.node, node)] if by_node else [])]
+        clocks = self._clocks_of_nodes(level)
+        # Rows are grouped by their ticks. When these are is asked of what is left, unless a stream has to know.
+        told = self._counted_start(level, begin) if clocks else start
+        instance: list[Named] = [(self.names.start, told), *([(self.names.node, node)] if by_node else [])]
         chunk = () if is_first else self.chunk
         columns = [*self._carried_keys(level, is_first), *([] if is_first else self._carried_states(level)), *instance]
         if not is_first:
@@ -138,6 +141,31 @@ class _Compiler:
             end=end,
             merges=not is_first,
         )
+        if clocks:
+            yield self._tell_starts(clocks, is_first=is_first)
+
+    def _clocks_of_nodes(self, level: Level) -> dict[int, Clock]:
+        """Return the clocks of the nodes of a level whose rows are grouped by ticks."""
+        if self.target.streaming or not self.target.has_columns:
+            return {}
+        return {each.target: clock for each in level.assigners if (clock := self._clock(each)) is not None}
+
+    def _counted_start(self, level: Level, begin: Term) -> Term:
+        plain = self._last_edge(level, begin, self._after_edge(level, begin))
+        return self._on_clocks(level, plain, lambda clock: self._tick(level, clock, begin))
+
+    def _tell_starts(self, clocks: Mapping[int, Clock], *, is_first: bool) -> Project:
+        """Compute when instances start whose rows were grouped by ticks."""
+        tick, names = Column(self.names.start), self.names
+        starts = {place: Instant(clock, tick) for place, clock in clocks.items()}
+        kept = [*names.keys, names.node, *(() if is_first else self.chunk), *self._computed_columns()]
+        start = self._by_place(tick, starts)
+        return Project(((names.start, start), *((name, Column(name)) for name in kept)))
+
+    def _computed_columns(self) -> list[str]:
+        if self.values.shared:
+            return [state.name for state in self.values.states]
+        return [self.names.value(place) for place in range(len(self.values.results))]
 
     def _by_entry(self, name: str, values: Sequence[int], type: str = "bigint") -> Term:
         return look_up(self.names.entry, name, values, type)
