@@ -208,10 +208,11 @@ def _segmentation(segmentation: Segmentation) -> dict[str, Any]:
         calendars = [{**_clock(clock), "edge": list(edge)} for clock, edge in segmentation.calendars]
         return {"edges": [list(edge) for edge in segmentation.edges]} | ({"calendars": calendars} if calendars else {})
     if isinstance(segmentation, Growing):
-        own = {"period": _segmentation(segmentation.period), "step": _segmentation(segmentation.step)}
-        return {**own, "name": segmentation.name}
-    clock = _clock(segmentation.clock) if segmentation.clock else {}
-    return {name: getattr(segmentation, name) for name in _WINDOW} | clock
+        parts = {"period": _segmentation(segmentation.period), "step": _segmentation(segmentation.step)}
+        return {**parts, "name": segmentation.name}
+    own: dict[str, Any] = _clock(segmentation.clock) if segmentation.clock else {}
+    own |= {"is_local": True} if segmentation.is_local else {}
+    return {name: getattr(segmentation, name) for name in _WINDOW} | own
 
 
 def _read_segmentation(found: Mapping[str, Any]) -> Segmentation:
@@ -234,7 +235,7 @@ def _read_window(found: Mapping[str, Any]) -> AnyWindow:
 
 def _read_plain(found: Mapping[str, Any]) -> Window:
     clock = _read_clock(found) if "zone" in found else None
-    return Window(**{name: found[name] for name in _WINDOW}, clock=clock)
+    return Window(**{name: found[name] for name in _WINDOW}, clock=clock, is_local=found.get("is_local", False))
 
 
 def _clock(clock: Clock) -> dict[str, str]:

@@ -98,7 +98,7 @@ def _settled(length: int, distance: int, offset: int, clock: Clock, name: str = 
         return Window(length, distance, offset, name, clock)
     day = MICROSECONDS["day"]
     label = Window(length, distance, offset, clock=clock).name
-    return Window(length * day, distance * day, offset * day, name or label)
+    return Window(length * day, distance * day, offset * day, name or label, is_local=True)
 
 
 def _ticks(length: Duration, zone: str) -> tuple[Clock, int, bool]:

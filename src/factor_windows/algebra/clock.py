@@ -193,6 +193,22 @@ def goes_back_over_midnight(zone: str) -> bool:
     )
 
 
+@lru_cache(maxsize=1024)
+def repeated_starts(zone: str) -> dict[int, int]:
+    """Map the days whose start came twice, until 2101, to the earlier one: in Havana 1:00 is followed by 0:00.
+
+    >>> len(repeated_starts("America/Havana")) > 100, len(repeated_starts("Europe/Berlin"))
+    (True, 1)
+    """
+    found = {}
+    for (_, start, before), (_, _, after) in pairwise(_stretches(zone)):
+        assert start is not None
+        day = -(-(start + after) // _SECONDS)
+        if day * _SECONDS < start + before:
+            found[day] = (day * _SECONDS - before) * SECOND
+    return found
+
+
 Stretch = tuple[int | None, int | None, int]
 """From when until when a zone has an offset from UTC, all in seconds; the first has no start, the last no end."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from html import escape
 
-from factor_windows.algebra.clock import first_day
+from factor_windows.algebra.clock import empty_days, first_day
 from factor_windows.algebra.window import Window
 
 
@@ -68,6 +68,12 @@ class Growing:
     def longest(self) -> int:
         """Return a length in microseconds that no instance exceeds."""
         return self.period.longest
+
+    @property
+    def skips(self) -> tuple[int, ...]:
+        """List the ticks that are no steps of their own, since the place skipped these days."""
+        clock = self.step.clock
+        return empty_days(clock.zone) if clock and clock.unit == "day" and self.step.slide == 1 else ()
 
     @property
     def steps(self) -> int:

@@ -92,9 +92,10 @@ class Slices:
     def since(self, clock: Clock) -> float:
         """Return since when all ticks of a clock are edges by the progressions of fixed steps alone.
 
-        A day later, so that the last tick before is one of these too.
+        A day later, so that the last tick before is one of these too. Of times before 1970 engines have other tables.
         """
-        return min((clock.settles(*edge) for edge in self.edges), default=inf) + DAY
+        since = min((clock.settles(*edge) for edge in self.edges), default=inf)
+        return since if since == -inf else max(since, 0) + DAY
 
     @property
     def nominal(self) -> tuple[Progression, ...]:

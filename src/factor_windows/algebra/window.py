@@ -160,6 +160,8 @@ class Window:
     offset: int = 0
     name: str = field(default="", compare=False)
     clock: Clock | None = None
+    is_local: bool = field(default=False, compare=False, repr=False)
+    """Whether it was asked for as days of a calendar, to which a date is a local one already."""
 
     def _repr_html_(self) -> str:
         """Show the window in a notebook: how long its instances are, and how often one begins."""

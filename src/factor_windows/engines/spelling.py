@@ -87,6 +87,8 @@ class SparkSpelling:
 class DuckdbLocalTime:
     """DuckDB's words; its ICU extension knows the zones."""
 
+    takes_later: ClassVar[bool] = True
+
     def to_local(self, microseconds: str, zone: str) -> str:
         return f"epoch_us(timezone('{zone}', make_timestamptz({microseconds})))"
 

@@ -69,7 +69,8 @@ class Writer:
         self.names = Names(own, tuple(key.name for key in query.parsed_keys), f"{own}time")
         self.epoch = f"{own}epoch"
         zones = [part.clock.zone for window in query.windows for part in window.parts if part.clock]
-        self.calendar = next((zone for zone in zones if constant_offset(zone) != 0), "") if zones else None
+        is_local = zones or any(part.is_local for window in query.windows for part in window.parts)
+        self.calendar = next((zone for zone in zones if constant_offset(zone) != 0), "") if is_local else None
         self.words = SqlWords(self.spelling, own)
         stated = [untyped(each) if dialect == "spark" else each for each in query.parsed_aggregates]
         values = Values.of(stated, self.names, shared=shared)

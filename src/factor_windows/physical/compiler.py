@@ -276,7 +276,10 @@ class _Compiler:
             slide = self._by_entry("grid", [each.grid[0] for each in assigners])
             offset = self._by_entry("shift", [each.grid[1] for each in assigners])
             yield ((self._on_clocks(level, plain, counted) - offset) % slide).equals(0)
-        skips = [window.skips if isinstance(window, Window) else () for window in windows]
+        skips = [
+            () if isinstance(window, Slices) or each.passes_through else window.skips
+            for each, window in zip(assigners, windows, strict=True)
+        ]
         for place in range(max(map(len, skips))):
             skipped = [own[place] if len(own) > place else ALWAYS for own in skips]
             yield self._on_clocks(level, plain, counted).differs(self._by_entry("skip", skipped))

@@ -6,19 +6,22 @@ clocks put back over midnight.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
-from factor_windows.algebra.clock import DAY, Clock, goes_back_over_midnight, skipped_starts
+from factor_windows.algebra.clock import DAY, Clock, goes_back_over_midnight, repeated_starts, skipped_starts
 
 
 class LocalTime(Protocol):
     """What an engine says about local time."""
 
+    takes_later: ClassVar[bool]
+    """Whether `to_instant` gives the later of two instants with one local time."""
+
     def to_local(self, microseconds: str, zone: str) -> str:
         """Return the local time of an instant, as microseconds since 1970 on a clock in the place."""
 
     def to_instant(self, microseconds: str, zone: str) -> str:
-        """Return the instant of a local time, the earlier one of two."""
+        """Return the instant of a local time."""
 
     def month_of(self, day: str) -> str:
         """Return the month of a day, both counted from 1970."""
@@ -43,15 +46,17 @@ def write_instant(clock: Clock, tick: str, words: LocalTime) -> str:
     """Write when a tick is."""
     day = words.first_day(tick) if clock.unit == "month" else tick
     plain = words.to_instant(f"({day}) * {DAY}", clock.zone)
-    skipped = skipped_starts(clock.zone)
-    if not skipped:
+    odd = skipped_starts(clock.zone) | (repeated_starts(clock.zone) if words.takes_later else {})
+    if not odd:
         return plain
-    whens = " ".join(f"WHEN {each} THEN {at}" for each, at in skipped.items())
+    whens = " ".join(f"WHEN {each} THEN {at}" for each, at in odd.items())
     return f"CASE {day} {whens} ELSE {plain} END"
 
 
 class SparkLocalTime:
     """Spark's words: functions that shift an instant by a zone's offset, and dates, which have no zone."""
+
+    takes_later: ClassVar[bool] = False
 
     def to_local(self, microseconds: str, zone: str) -> str:
         return f"unix_micros(from_utc_timestamp(timestamp_micros({microseconds}), '{zone}'))"

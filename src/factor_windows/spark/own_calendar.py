@@ -24,8 +24,10 @@ def with_instances(window: AnyWindow, time: str, events: DataFrame) -> tuple[Dat
     rows = steps.selectExpr("*", f"explode(sequence(0L, {counted - 1}L)) AS {_STEP}")
     if isinstance(window, Growing):
         step = window.step
-        last = _at(step, f"{_tick(step, _TIME)} - {_after(step, _TIME)} + {_STEP} * {step.slide}")
-        rows = rows.withColumn(_START, F.expr(last)).where(f"{_START} < {_end(window.period, _TIME)}")
+        tick = f"{_tick(step, _TIME)} - {_after(step, _TIME)} + {_STEP} * {step.slide}"
+        for skipped in window.skips:
+            rows = rows.where(f"{tick} <> {skipped}")
+        rows = rows.withColumn(_START, F.expr(_at(step, tick))).where(f"{_START} < {_end(window.period, _TIME)}")
         start, end = _begin(window.period, _START), _end(step, _START)
     else:
         tick = f"{_tick(window, _TIME)} - {_after(window, _TIME)} - {_STEP} * {window.slide}"

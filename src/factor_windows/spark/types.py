@@ -119,7 +119,7 @@ def _checked_time(query: Query, field: T.StructField) -> T.DataType:
 
 def has_calendars(query: Query) -> bool:
     """Say whether a query has a window of a calendar."""
-    return any(part.clock for window in query.windows for part in window.parts)
+    return any(part.clock or part.is_local for window in query.windows for part in window.parts)
 
 
 def time_of(time: T.DataType, *, calendar: bool) -> T.DataType:

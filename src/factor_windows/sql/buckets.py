@@ -13,7 +13,12 @@ from zoneinfo import ZoneInfo
 from sqlglot import exp
 
 from factor_windows.algebra.calendar import AnyWindow, calendar
-from factor_windows.algebra.clock import DAY, checked_zone, constant_offset
+from factor_windows.algebra.clock import (
+    DAY,
+    checked_zone,
+    constant_offset,
+    repeated_starts,
+)
 from factor_windows.algebra.window import duration, tumbling
 from factor_windows.errors import WindowError
 from factor_windows.functions.expression import sql_of, tree_of
@@ -24,6 +29,8 @@ from factor_windows.sql.windows import call_name, interval_text
 
 _DATES = {"week": "week", "quarter": "quarter"}
 _DATES |= dict.fromkeys(("month", "mon", "mm"), "month") | dict.fromkeys(("year", "yyyy", "yy"), "year")
+THIS_CENTURY = 10_957
+"""The first day of the year 2000: for a night before it nobody is refused."""
 _UNITS = {
     "trunc": _DATES,
     "date_trunc": _DATES
@@ -95,6 +102,13 @@ def _truncated(call: exp.Expr, unit: exp.Expr, of: exp.Expr, tables: Tables) -> 
             f"UTC, or write WINDOWS({sql_of(local.time)}, '{length}' IN '{zone}')",
         )
     if units[unit.name.lower()] in _CALENDAR:
+        by_instant = call_name(call) == "date_trunc" and not local
+        if by_instant and any(day > THIS_CENTURY for day in repeated_starts(zone)):
+            raise located_error(
+                call,
+                f"in {zone!r} some days start twice, which {call.name} takes for two and a calendar for one; "
+                f"write WINDOWS({sql_of(local.time if local else of)}, '{length}' IN '{zone}')",
+            )
         window = calendar(length, zone=zone)
     elif _is_utc(zone):
         window = tumbling(length)
