@@ -408,6 +408,6 @@ def test_calibrate_finds_the_prices_that_plans_were_measured_by():
     measured = tuple(calibrate.Measured(name, did, prices.total(did) / 1e9) for name, did in counts.items())
     fitted = calibrate.fit(measured)
     assert fitted.error < 1e-6
-    known = list(counts["panes"])
+    known = [name for name in counts["panes"] if any(each[name] for each in counts.values())]
     assert [getattr(fitted.prices, name) for name in known] == pytest.approx([getattr(prices, name) for name in known])
     assert fitted.prices.relative("state") == Prices().relative("state")

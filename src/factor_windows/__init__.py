@@ -92,7 +92,8 @@ def aggregate(
     check_events(events)
     if statistics == "auto":
         return plan_and_run(optimize(query), events)
-    result: DataFrame = optimize(query, statistics=statistics).run(events, statistics=None)
+    given: Literal["auto"] | None = None if statistics is None else "auto"
+    result: DataFrame = optimize(query, statistics=statistics).run(events, statistics=given)
     return result
 
 

@@ -27,6 +27,8 @@ _UNITS = {"day": ("day", 1), "week": ("day", 7), "month": ("month", 1), "quarter
 _SHORT = {"d": "day", "w": "week", "mo": "month", "q": "quarter", "y": "year"}
 _TERM = re.compile(r"(\d{1,6})\s*([a-z]+)\s*", re.IGNORECASE)
 _FORM = "write it such as '1 month', '2 weeks' or '1 quarter'"
+_IN_MONTHS = re.compile(r"(?<![a-z])(mo|months?|q|quarters?|y|years?)\s*$", re.IGNORECASE)
+"""What ends a length that only a calendar has."""
 _ZONED = re.compile(r"(?P<lengths>[^\[\]@]*)\[(?P<zone>[^\[\]]*)\]\s*(?:@(?P<origin>.*))?")
 
 
@@ -178,7 +180,7 @@ def parse_window(text: str) -> AnyWindow:
         raise WindowError(
             f"window {text!r} is cut short; write range, range/slide, range+step, and @offset or [zone] after it"
         )
-    if zoned or re.search(r"[a-z]*(mo|month|q|quarter|y|year)s?\s*$", length, re.IGNORECASE):
+    if zoned or _IN_MONTHS.search(length):
         origin = (zoned["origin"] if zoned else offset) or None
         zone = zoned["zone"].strip() if zoned else "UTC"
         found = {"slide": slide or None, "step": step or None, "origin": origin.strip() if origin else None}

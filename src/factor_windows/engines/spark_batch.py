@@ -47,12 +47,12 @@ def run(plan: Pass, events: DataFrame, *, looks: bool = True) -> DataFrame:
     on_spark = SparkColumns(plan.query, events, text_as_bytes=True)
     if looks:
         plan, _ = _fit(plan, on_spark, events)
-    return _computed(plan, on_spark, events)
+    return _computed(plan, on_spark, events, or_naive=looks)
 
 
-def _computed(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> DataFrame:
+def _computed(plan: Pass, on_spark: SparkColumns, events: DataFrame, *, or_naive: bool = True) -> DataFrame:
     compiled = compile_for(plan, on_spark)
-    if is_naive_cheaper(plan, compiled, on_spark):
+    if or_naive and is_naive_cheaper(plan, compiled, on_spark):
         return apply_post_aggregation(plan.query, _own_query(plan.query, events))
     return apply_post_aggregation(plan.query, render(compiled, on_spark, events))
 
@@ -97,6 +97,7 @@ def _can_be_naive(plan: Pass) -> bool:
     query = plan.query
     by_time = any(each.function.by_time for each in query.parsed_aggregates)
     is_whole = not query.asked and [each.names for each in plan.outputs] == list(query.names.values())
+    is_whole = is_whole and len(set(query.window_names)) == len(query.windows)
     is_sparks = all(isinstance(window, Window) and window.clock is None for window in query.windows)
     return is_whole and is_sparks and not plan.workload.derived and not by_time
 

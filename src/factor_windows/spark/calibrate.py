@@ -123,7 +123,7 @@ def measure(spark: SparkSession, *, repeats: int = REPEATS) -> Iterator[Measured
         for case in (case for _ in range(repeats + 1) for case in random.sample(CASES, len(CASES))):
             begin = perf_counter()
             events = spark.read.parquet(f"{folder}/{case.devices}-{case.events}")
-            discard(plans[case].run(events))
+            discard(plans[case].run(events, statistics=None))
             took[case].append(perf_counter() - begin)
         for case, plan in plans.items():
             counts = counted(plan.passes[0], case.events, packing=Packing.of(plan.query))
@@ -147,8 +147,8 @@ def fit(measured: tuple[Measured, ...]) -> Fit:
     from scipy.optimize import nnls
 
     shipped = Prices()
-    names = [field.name for field in fields(Prices) if any(field.name in each.counts for each in measured)]
-    counts = np.array([[each.counts[name] / each.seconds for name in names] for each in measured])
+    names = [field.name for field in fields(Prices) if any(each.counts.get(field.name) for each in measured)]
+    counts = np.array([[each.counts.get(name, 0.0) / each.seconds for name in names] for each in measured])
     scale = counts.max(axis=0)
     found, _ = nnls(counts / scale, np.ones(len(measured)))
     prices = {name: float(value) for name, value in zip(names, found / scale * 1e9, strict=True)}
