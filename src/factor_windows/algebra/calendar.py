@@ -17,6 +17,7 @@ from factor_windows.algebra.window import (
     hopping,
     readable,
     tumbling,
+    unit_word,
 )
 from factor_windows.errors import WindowError
 
@@ -130,9 +131,7 @@ def _ticks(length: Duration, zone: str) -> tuple[Clock, int, bool]:
 
 
 def _unit(text: str, whole: str) -> str:
-    lowered = text.lower()
-    singular = lowered[:-1] if len(lowered) > 2 and lowered.endswith("s") else lowered
-    unit = _SHORT.get(lowered) or _SHORT.get(singular) or singular
+    unit = unit_word(text, _SHORT)
     if unit in _UNITS:
         return unit
     finer = unit in MICROSECONDS or unit in ("h", "hr", "m", "min", "s", "sec", "ms")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from fractions import Fraction
@@ -78,10 +79,19 @@ def _bounded(microseconds: int, value: Duration) -> int:
     return microseconds
 
 
-def _unit(text: str, whole: str) -> str:
+def unit_word(text: str, short: Mapping[str, str]) -> str:
+    """Return the word for a unit that may be in the plural, or one of some short forms.
+
+    >>> unit_word("Hours", _SHORT), unit_word("ms", _SHORT), unit_word("mins", _SHORT)
+    ('hour', 'millisecond', 'minute')
+    """
     lowered = text.lower()
     singular = lowered[:-1] if len(lowered) > 2 and lowered.endswith("s") else lowered
-    unit = _SHORT.get(lowered) or _SHORT.get(singular) or singular
+    return short.get(lowered) or short.get(singular) or singular
+
+
+def _unit(text: str, whole: str) -> str:
+    unit = unit_word(text, _SHORT)
     if unit in MICROSECONDS:
         return unit
     hint = ""

@@ -251,10 +251,9 @@ class _Compiler:
     def _slices(self, assigner: Assigner) -> Slices | None:
         """Return the slices that rows are assigned to, if they are cut at more than one progression."""
         window = self.plan.nodes[assigner.target].window
-        is_cut = isinstance(window, Slices) and not assigner.passes_through
-        return (
-            window if is_cut and isinstance(window, Slices) and (len(window.edges) != 1 or window.calendars) else None
-        )
+        if assigner.passes_through or not isinstance(window, Slices):
+            return None
+        return window if len(window.edges) != 1 or window.calendars else None
 
     def _instances(self, level: Level, begin: Term, start: Term) -> Iterator[Term]:
         """List the conditions under which the instance at a start exists, and holds the row."""
