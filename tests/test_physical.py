@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import window_sets
 
+import factor_windows as fw
 from factor_windows import PlanError, Query, Window, hopping, optimize, physical, tumbling
 from factor_windows.algebra.pane_row import Packing
 from factor_windows.algebra.slices import Slices
@@ -283,3 +284,22 @@ def test_nan_is_the_greatest_in_pane_rows_too():
     [low, high] = next((row["low"], row["high"]) for row in rows if row["window_id"] == "2 seconds")
     assert low == 1.0
     assert high != high
+
+
+@pytest.mark.parametrize("function", ["sum(v)", "min(v)"])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Pacific/Apia"])
+def test_calendars_give_the_same_rows_in_every_layout_also_grouped_by_ticks(zone, function):
+    """Operators group by ticks and ask for instants afterwards, in chunks of time too; text asks at once."""
+    windows = [fw.calendar("1 day", zone=zone), fw.calendar("7 days", slide="1 day", zone=zone)]
+    windows += [fw.calendar("1 month", zone=zone), tumbling("6 hours")]
+    query = Query(time="t", keys=["k"], windows=windows, aggregates=[function])
+    begin = 1_325_000_000
+    events = [{"t": (begin + place * 7_777) * 1_000_000, "k": place % 2, "v": place % 7} for place in range(60)]
+    expected = rows_of(evaluate(query, events))
+    for search in ("none", "slicing", "best"):
+        one = optimize(query, search=search).passes[0]
+        for target in (Target.assumed(query), Target.assumed(query, partitions=8)):
+            for layout in layouts(one, None):
+                for distribution in Distribution:
+                    chosen = replace(layout, distribution=distribution, chunk=2 * one.longest)
+                    assert rows_of(run(physical.compile(one, target, chosen), events)) == expected
