@@ -16,6 +16,7 @@ from factor_windows.cost.statistics import Look
 from factor_windows.engines import spark_batch
 from factor_windows.engines.spark_columns import SparkColumns
 from factor_windows.physical import choose
+from factor_windows.physical.work import Work
 from factor_windows.spark import footers
 from factor_windows.spark.naive import naive
 
@@ -165,7 +166,7 @@ def test_without_a_head_the_layout_is_one_that_loses_little_whatever_the_density
         rate = density * model.keys * model.unit / min(window.range for window in query.windows)
         other = replace(model, rate=rate, units=count / rate)
         best = choose.choose_layout(replace(plan, cost_model=other), partitions=8, packing=packing)
-        costs = [other.prices.total(choose.count_work(each, plan, other, 8)) * other.units for each in (taken, best)]
+        costs = [Work(plan, other, 8).price(each) * other.units for each in (taken, best)]
         assert costs[0] - costs[1] <= regret + 1
 
 
@@ -221,16 +222,18 @@ def test_times_without_a_zone_are_counted_by_the_clock_also_before_1970(spark, s
     assert found == expected
 
 
-def test_a_session_may_leave_out_what_it_groups_by(spark):
+@pytest.mark.parametrize("lengths", [["20s"], ["20s", "30s", "1m"]])
+def test_a_session_may_leave_out_what_it_groups_by(spark, lengths):
     events = spark.range(100).selectExpr("timestamp_seconds(id) AS ts", "id % 3 AS k", "id AS v")
-    query = query_of(fw.tumbling("20s"), fw.tumbling("30s"), fw.tumbling("1m"))
+    query = query_of(*map(fw.tumbling, lengths))
     expected = sorted(map(str, naive(query, events).collect()))
     try:
         spark.conf.set("spark.sql.retainGroupColumns", "false")
-        found = sorted(map(str, fw.optimize(query).run(events, statistics=None).collect()))
+        results = fw.optimize(query).run(events, statistics=None), naive(query, events)
+        found, by_hand = (sorted(map(str, rows.collect())) for rows in results)
     finally:
         spark.conf.unset("spark.sql.retainGroupColumns")
-    assert found == expected
+    assert found == by_hand == expected
 
 
 @pytest.mark.parametrize(("name", "aggregate"), [("true", "max(true)"), ("a b", "max(`a b`)"), ("V", "max(v)")])

@@ -12,11 +12,12 @@ from factor_windows import PlanError, Query, Window, hopping, optimize, physical
 from factor_windows.algebra.pane_row import Packing
 from factor_windows.algebra.slices import Slices
 from factor_windows.engines.python import evaluate, run
-from factor_windows.physical import Target, choose
+from factor_windows.physical import Target, work
 from factor_windows.physical.assigner import RAW
-from factor_windows.physical.choose import FAST_HASH_GROUPS, choose_layout, count_work
+from factor_windows.physical.choose import choose_layout
 from factor_windows.physical.layout import Distribution, Layout, flatten, layouts
 from factor_windows.physical.steps import Chunk, Explode
+from factor_windows.physical.work import FAST_HASH_GROUPS, Work
 
 times = st.lists(st.integers(-40, 40), max_size=25)
 
@@ -31,7 +32,10 @@ def assert_every_layout_gives(plan, events, expected):
     with_windows = physical.compile(one, replace(target, has_windows=True))
     assert rows_of(run(with_windows, events)) == expected
     longest = max(node.window.range for node in plan.nodes)
-    for layout in layouts(one, Packing.of(plan.query)):
+    for layout in layouts(one, Packing.of(plan.query), reuses=True):
+        if layout.asides:
+            assert rows_of(run(physical.compile(one, target, layout), events)) == expected
+            continue
         length = layout.pane_row.window.range if layout.pane_row else 1
         chunk = -(-longest // length) * length
         for distribution in Distribution:
@@ -138,7 +142,7 @@ def test_updates_are_slow_with_keys_and_beyond_the_quick_hash_table(keys, crowde
 
     query = Query(time="t", keys=keys, windows=[tumbling("1s")], aggregates=["sum(v)"])
     plan = optimize(query, statistics=Known())
-    counts = count_work(choose_layout(plan.passes[0]), plan.passes[0], plan.cost_model)
+    counts = Work(plan.passes[0], plan.cost_model).count(choose_layout(plan.passes[0]))
     assert counts["crowded"] == pytest.approx(crowded * counts["update"])
 
 
@@ -183,7 +187,7 @@ def test_windows_that_fit_into_a_pack_are_merged_there_and_need_no_second_level(
 
 
 def test_chunks_are_whole_packs(monkeypatch):
-    monkeypatch.setattr(choose, "STAGES", {Distribution.BY_KEY_AND_CHUNK: -100.0})
+    monkeypatch.setattr(work, "STAGES", {Distribution.BY_KEY_AND_CHUNK: -100.0})
     windows = [tumbling(f"{seconds} seconds") for seconds in range(10, 60, 5)]
     query = Query(time="t", windows=windows, aggregates=["sum(v)"])
     plan = optimize(query, slices=False, statistics=Stream(1.0, 1, 10**8)).passes[0]
@@ -221,7 +225,7 @@ def test_a_physical_plan_prints_itself():
 
 
 def test_a_physical_plan_refuses_a_column_that_nobody_makes(monkeypatch):
-    monkeypatch.setattr(choose, "STAGES", {Distribution.BY_KEY_AND_CHUNK: -100.0})
+    monkeypatch.setattr(work, "STAGES", {Distribution.BY_KEY_AND_CHUNK: -100.0})
     compiled = compiled_paper_plan()
     steps = tuple(step for step in compiled.steps if not isinstance(step, Chunk))
     with pytest.raises(PlanError, match="Repartition reads the column '__fw_chunk', which no step before it makes"):
@@ -293,13 +297,13 @@ def test_calendars_give_the_same_rows_in_every_layout_also_grouped_by_ticks(zone
     windows = [fw.calendar("1 day", zone=zone), fw.calendar("7 days", slide="1 day", zone=zone)]
     windows += [fw.calendar("1 month", zone=zone), tumbling("6 hours")]
     query = Query(time="t", keys=["k"], windows=windows, aggregates=[function])
-    begin = 1_325_000_000
-    events = [{"t": (begin + place * 7_777) * 1_000_000, "k": place % 2, "v": place % 7} for place in range(60)]
+    seconds = [begin + place * 7_777 for begin in (1_325_000_000, -777_000, -2_000_000_000) for place in range(40)]
+    events = [{"t": second * 1_000_000, "k": second % 2, "v": second % 7} for second in seconds]
     expected = rows_of(evaluate(query, events))
     for search in ("none", "slicing", "best"):
         one = optimize(query, search=search).passes[0]
         for target in (Target.assumed(query), Target.assumed(query, partitions=8)):
-            for layout in layouts(one, None):
-                for distribution in Distribution:
+            for layout in layouts(one, None, reuses=True):
+                for distribution in Distribution if not layout.asides else [Distribution.BY_LEVEL]:
                     chosen = replace(layout, distribution=distribution, chunk=2 * one.longest)
                     assert rows_of(run(physical.compile(one, target, chosen), events)) == expected

@@ -9,11 +9,22 @@ from comparing import assert_equal, by_instance, columns_of, equal
 from generated import EXACT, FLOATING, HOLISTIC, events_of, windows_of
 from pyspark.sql import functions as F
 
-from factor_windows import OptionError, Query, QueryError, aggregate, analyze, hopping, optimize, tumbling
+from factor_windows import (
+    OptionError,
+    Query,
+    QueryError,
+    aggregate,
+    analyze,
+    calendar,
+    cumulating,
+    hopping,
+    optimize,
+    tumbling,
+)
 from factor_windows.cost.prices import Prices
 from factor_windows.engines import spark_batch as batch
 from factor_windows.engines.python import evaluate
-from factor_windows.physical import choose, layout
+from factor_windows.physical import choose, layout, work
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
 
@@ -396,7 +407,7 @@ def test_chunks_as_short_as_the_longest_window_lose_nothing_at_their_edges(spark
     """Chunks are so long that few instances reach from one into the next; here nearly all do, and plans are deep."""
     monkeypatch.setattr(choose, "CHUNK_RANGES", 1)
     monkeypatch.setattr(choose, "WORTH_A_LEVEL", 1.0)
-    monkeypatch.setattr(choose, "STAGES", {layout.Distribution.BY_KEY_AND_CHUNK: -1e6})
+    monkeypatch.setattr(work, "STAGES", {layout.Distribution.BY_KEY_AND_CHUNK: -1e6})
     rng = random.Random(seed)
     fixed = [tumbling("2s"), hopping("24s", "12s"), tumbling("12s"), hopping("36s", "12s")]
     windows = list(dict.fromkeys([*windows_of(rng), *fixed]))
@@ -412,8 +423,8 @@ def test_chunks_as_short_as_the_longest_window_lose_nothing_at_their_edges(spark
 def only_packed(layouts):
     """Leave no choice but packs where there are some."""
 
-    def chosen(plan, packing):
-        found = list(layouts(plan, packing))
+    def chosen(plan, packing, **options):
+        found = list(layouts(plan, packing, **options))
         return [each for each in found if each.pane_row] or found
 
     return chosen
@@ -423,7 +434,7 @@ def only_packed(layouts):
 def test_packed_panes_give_what_naive_spark_gives(request, spark, monkeypatch, seed):
     """Nulls, empty slots, offsets, times before 1970, several states, and chunks whose edges many instances cross."""
     monkeypatch.setattr(choose, "CHUNK_RANGES", 1)
-    monkeypatch.setattr(choose, "STAGES", {layout.Distribution.BY_KEY_AND_CHUNK: -1e6 * (seed % 2)})
+    monkeypatch.setattr(work, "STAGES", {layout.Distribution.BY_KEY_AND_CHUNK: -1e6 * (seed % 2)})
     monkeypatch.setattr(choose, "layouts", only_packed(choose.layouts))
     if seed % 5 == 0:
         request.getfixturevalue("compiled")
@@ -464,6 +475,66 @@ def test_a_hidden_pane_whose_windows_are_all_merged_inside_packs_is_not_shown(sp
     plan = optimize(query)
     assert not plan.nodes[0].exposed
     assert_equal(query, by_instance(query, plan.run(events)), by_instance(query, naive(query, events)))
+
+
+def only_asides(layouts):
+    """Leave no choice but levels that show what they compute, the deepest ones."""
+
+    def chosen(plan, packing, **options):
+        found = [each for each in layouts(plan, None, **options) if each.asides]
+        return found[-1:] or layouts(plan, packing)
+
+    return chosen
+
+
+@pytest.mark.parametrize("seed", range(4000, 4000 + CASES))
+def test_levels_that_show_what_they_compute_give_what_naive_spark_gives(spark, monkeypatch, seed):
+    """Windows that are shown and read, hidden ones beside them, slices that are a window since 1970."""
+    monkeypatch.setattr(choose, "layouts", only_asides(choose.layouts))
+    rng = random.Random(seed)
+    zone = rng.choice(["Europe/Berlin", "America/St_Johns", "Pacific/Apia", "UTC"])
+    days = [calendar("1 day", zone=zone), calendar("1 month", zone=zone), cumulating("6 hours", step="2 hours")]
+    fixed = [tumbling("2s"), tumbling("4s"), hopping("24s", "8s"), hopping("7s", "3s"), tumbling("15m")]
+    query = Query(
+        time="ts",
+        keys=rng.choice([[], ["k"], ["k", "site"]]),
+        windows=rng.sample(fixed, rng.randrange(2, 5)) + rng.sample(days, rng.randrange(3)),
+        aggregates=rng.sample(EXACT + FLOATING, rng.randrange(1, 3)),
+    )
+    events = events_of(rng, spark)
+    found = optimize(query, search=rng.choice(["factor", "best"])).run(events, statistics=None)
+    expected = naive(query, events)
+    assert columns_of(found) == columns_of(expected)
+    assert_equal(query, by_instance(query, found), by_instance(query, expected))
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        [tumbling("2s"), hopping("7s", "3s"), tumbling("1m")],
+        [tumbling("15m"), calendar("1 day", zone="Europe/Berlin"), calendar("1 month", zone="Europe/Berlin")],
+    ],
+)
+def test_what_several_levels_read_is_shuffled_once(spark, monkeypatch, capsys, windows):
+    """Spark moves conditions as far down as it can, which must not make two shuffles of one."""
+    monkeypatch.setattr(choose, "layouts", only_asides(choose.layouts))
+    events = spark.range(90).selectExpr("timestamp_micros(id * 1000000) AS ts", "id % 2 AS k", "id AS v")
+    query = Query(time="ts", keys=["k"], windows=windows, aggregates=["sum(v)", "avg(v)"])
+    plan = optimize(query, rate=1000, unit="1 second")
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        plan.run(events, statistics=None).explain()
+        text = capsys.readouterr().out
+        spark.conf.set("spark.sql.exchange.reuse", "false")
+        plan.run(events, statistics=None).explain()
+        other = capsys.readouterr().out
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
+        spark.conf.unset("spark.sql.exchange.reuse")
+    assert text.count("Union") == 1
+    assert text.count("Range (") == 1
+    assert "ReusedExchange" in text
+    assert (other.count("Union"), other.count("Range (")) == (0, 1)
 
 
 def test_slices_run_on_spark_and_as_sql(spark):

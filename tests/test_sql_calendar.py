@@ -4,6 +4,7 @@ import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from pyspark.errors import PySparkException
 from sql_equality import assert_same_sql
 
 import factor_windows as fw
@@ -123,7 +124,7 @@ LOCAL = "from_utc_timestamp(ts, 'Europe/Berlin')"
     ],
 )
 def test_a_bucket_is_a_window(bucket, window):
-    query = parse(f"SELECT k, {bucket} AS start, max(v) AS m FROM r GROUP BY k, {bucket}")
+    query = parse(f"SELECT k, {bucket} AS start, max(v) AS m FROM r WHERE ts IS NOT NULL GROUP BY k, {bucket}")
     assert (query.windows, query.time) == ((window,), "ts")
     assert query.columns == ("k", "start", "m")
     assert [key.sql for key in query.parsed_keys] == ["k"]
@@ -220,10 +221,26 @@ def test_buckets_of_buckets_are_computed_from_the_inner_ones():
     assert "date_trunc('month', d)" in statement.outer
 
 
-def test_rows_without_a_time_are_noted():
+def test_rows_without_a_time_are_an_error_and_noted(spark):
+    """Spark gives them a bucket of their own, which is no window; window() drops them."""
     text = "SELECT date_trunc('day', ts), max(v) AS m FROM r {} GROUP BY 1"
-    assert [note[:40] for note in read(text.format(""))[0].notes] == ["rows whose ts is null are left out; Spar"]
+    assert [note[:40] for note in read(text.format(""))[0].notes] == ["a row whose ts is null ends the query wi"]
     assert read(text.format("WHERE v > 0 AND ts IS NOT NULL"))[0].notes == ()
+    spark.sql(
+        "SELECT CASE WHEN id % 3 > 0 THEN timestamp_seconds(id * 40000) END AS ts, id AS v FROM range(9)"
+    ).createOrReplaceTempView("r")
+    for where in ("WHERE ts IS NOT NULL", "WHERE v % 3 > 0", "WHERE ts > TIMESTAMP '1970-01-02'"):
+        found, expected = (run(text.format(where)) for run in (lambda text: fw.sql(spark, text), spark.sql))
+        assert sorted(found.collect()) == sorted(expected.collect())
+    with pytest.raises(PySparkException, match="ts is null, which is no window; add WHERE ts IS NOT NULL"):
+        fw.sql(spark, text.format("")).collect()
+    beside = "UNION ALL SELECT window.start, max(v) FROM r GROUP BY window(ts, '1 hour')"
+    found, expected = (
+        run(f"{text.format('WHERE v % 3 > 0')} {beside}") for run in (lambda s: fw.sql(spark, s), spark.sql)
+    )
+    assert sorted(found.collect()) == sorted(expected.collect())
+    with pytest.raises(PySparkException, match="ts is null"):
+        fw.sql(spark, f"{text.format('WHERE v > 0')} {beside}").collect()
 
 
 BAD = {

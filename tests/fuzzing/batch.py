@@ -25,7 +25,7 @@ from fuzzing.trouble import first_line, is_arithmetic
 
 QUERIES = 3
 """Queries for each data set."""
-WAYS = ("batch", "batch", "assumed", "sql", "chunks", "keys", "events", "nothing", "packs", "packs")
+WAYS = ("batch", "batch", "assumed", "sql", "chunks", "keys", "events", "nothing", "packs", "packs", "asides", "asides")
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,8 @@ def _forced(way: str) -> Callable[..., DataFrame]:
 
 def _layout(way: str, compiled: PhysicalPlan) -> Layout | None:
     """Return the deepest layout, with rows shuffled in a given way; nothing if that way is none here."""
+    if way == "asides":
+        return next((each for each in reversed([*layouts(compiled.plan, None, reuses=True)]) if each.asides), None)
     has_keys = bool(compiled.plan.query.parsed_keys)
     *_, deepest = layouts(compiled.plan, compiled.target.packing if way == "packs" else None)
     deepest = replace(deepest, partitions=2)
@@ -87,8 +89,8 @@ def _layout(way: str, compiled: PhysicalPlan) -> Layout | None:
         return deepest
     # Chunks no longer than the longest range put as many rows as can be near an edge.
     length = row.window.range if row else 1
-    longest = max(node.window.range for node in compiled.plan.nodes)
-    return replace(deepest, distribution=Distribution.BY_KEY_AND_CHUNK, chunk=-(-longest // length) * length)
+    chunk = -(-compiled.plan.longest // length) * length
+    return replace(deepest, distribution=Distribution.BY_KEY_AND_CHUNK, chunk=chunk)
 
 
 def draw_cases(seed: int) -> list[Case]:
@@ -116,7 +118,8 @@ def check(spark: SparkSession, cases: list[Case]) -> list[tuple[Case, str]]:
         return []
     events = cases[0].data.frame(cases[0].settings.session(spark))
     queries = list(dict.fromkeys(case.query for case in cases))
-    right = {query: by_hand(query, events) for query in queries if len(query.windows) <= TOO_MANY}
+    times = cases[0].data.times
+    right = {query: by_hand(query, events, times) for query in queries if len(query.windows) <= TOO_MANY}
     ours: dict[int, DataFrame] = {}
     found: list[tuple[Case, str]] = []
     for place, case in enumerate(cases):

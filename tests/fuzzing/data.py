@@ -1,4 +1,4 @@
-"""Awkward events: empty, skewed, equal, sparse, at the limits of their types, around a change of clocks."""
+"""Awkward events: empty, skewed, equal, sparse, at the limits of their types, around changes of clocks and midnight."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import DataFrame, SparkSession
 
 from fuzzing.settings import Settings
+from fuzzing.zones import DAY, ZONES, changes, day_of, first_of, midnight, month_of
 
 COLUMNS = {
     "ts": "timestamp",
@@ -61,15 +62,17 @@ CLOCKS = {
     "Asia/Kolkata": (-764_145_000 - 600,),
 }
 """Seconds shortly before clocks are set back or forward: an hour or half of it comes twice, or never."""
+YEARS = (range(1900, 1970), range(1970, 2030), range(1990, 2030), range(1990, 2030), range(2030, 2100))
 
 
 @dataclass(frozen=True)
 class Data:
-    """Events; the time's type is `kind`, and the column `odd` goes by its name."""
+    """Events; the time's type is `kind`, the column `odd` goes by its name, and calendars are those of `zones`."""
 
     rows: list[tuple[object, ...]]
     kind: str = "timestamp"
     odd: str = "odd"
+    zones: tuple[str, ...] = ()
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """Make a DataFrame of them; decimals and dates come as text, which Python and Spark read alike."""
@@ -90,6 +93,13 @@ class Data:
             return "timestamp_micros(ts)"
         wall = "TIMESTAMP_NTZ'1970-01-01' + make_dt_interval(0, 0, 0, ts / 1000000BD)"
         return wall if self.kind == "timestamp_ntz" else f"CAST({wall} AS DATE)"
+
+    @property
+    def times(self) -> set[int]:
+        """List the times that events may have by any column, in microseconds; those of dates are whole days."""
+        known = [(event[0], event[list(COLUMNS).index("sts")]) for event in self.rows]
+        found = {time for time, _ in known if time is not None} | {_micros(text) for _, text in known if text != "n/a"}
+        return found | {time - time % (DAY * 1_000_000) for time in found if self.kind == "date"}
 
     @property
     def scale(self) -> float:
@@ -130,24 +140,49 @@ def _raw(name: str, kind: str) -> str:
 
 def draw_data(rng: random.Random, settings: Settings) -> Data:
     """Draw a data set that fits a session: near a change of its zone's clocks, with names that it can tell apart."""
-    size = rng.choice([0, 1, 2, 12, 60, 60, 150])
-    draw = _Rows(rng, settings)
+    kind = rng.choice(["timestamp"] * 12 + ["timestamp_ntz"] * 5 + ["date"])
+    zones = draw_zones(rng, kind)
+    size = rng.choice([1, 2, 12, 30, 60] if zones else [0, 1, 2, 12, 60, 60, 150])
+    draw = _Rows(rng, settings, zones)
     rows = [draw.row() for _ in range(size)]
     if rng.random() < 0.1 and rows:
         rows = [rows[0]] * size
     if rng.random() < 0.2:
         rows += rows[: size // 2]
     names = [*ODD, *(SENSITIVE if settings.case_sensitive else ())]
-    return Data(rows, rng.choice(["timestamp"] * 12 + ["timestamp_ntz"] * 5 + ["date"]), rng.choice(names))
+    return Data(rows, kind, rng.choice(names), zones)
+
+
+def draw_zones(rng: random.Random, kind: str) -> tuple[str, ...]:
+    """Draw the zones of calendars, for half of the data sets none; what is local time already has no other than UTC."""
+    if rng.random() < 0.55:
+        return ()
+    if kind != "timestamp":
+        return ("UTC",)
+    return tuple(rng.sample(ZONES, rng.choice([1, 1, 2, 3])))
+
+
+def draw_edges(rng: random.Random, zones: tuple[str, ...]) -> list[int]:
+    """Draw seconds of one year at which clocks are set, and at which days and months of a zone start."""
+    year, found = rng.choice(rng.choice(YEARS)), []
+    start = first_of((year - 1970) * 12) * DAY
+    for zone in zones:
+        known = changes(zone, start, start + 366 * DAY)
+        edge = rng.choice(known) if known and rng.random() < 0.8 else start + rng.randrange(366) * DAY
+        day = day_of(zone, edge)
+        month = first_of(month_of(day) + rng.choice([0, 1]))
+        found += [edge, edge, *(midnight(zone, each) for each in (day - 1, day, day + 1, month))]
+    return found
 
 
 class _Rows:
     """How the events of one data set are drawn."""
 
-    def __init__(self, rng: random.Random, settings: Settings) -> None:
+    def __init__(self, rng: random.Random, settings: Settings, zones: tuple[str, ...]) -> None:
         clocks = CLOCKS.get(settings.zone, ())
         near = bool(clocks) and rng.random() < 0.4
         self.rng = rng
+        self.edges = draw_edges(rng, zones) if zones and rng.random() < 0.9 else []
         self.start = rng.choice(clocks if near else STARTS) * 1_000_000
         self.span = rng.choice([300, 5_000, 9_000] if near else [1, 20, 300, 300, 5_000])
         self.grain = rng.choice([1_000_000, 500_000, 1, 250_001])
@@ -157,9 +192,7 @@ class _Rows:
         self.limits = rng.random() < 0.3
 
     def row(self) -> tuple[object, ...]:
-        rng, maybe = self.rng, self.maybe
-        second = rng.choice([rng.randrange(self.span), rng.randrange(self.span), 0, self.span])
-        time = self.start + second * 1_000_000 // rng.choice([1, 1, 2]) + rng.randrange(3) * self.grain
+        rng, maybe, time = self.rng, self.maybe, self.time()
         given = rng.random() < 0.6
         return (
             maybe(time),
@@ -185,6 +218,16 @@ class _Rows:
             maybe(rng.randrange(-3, 4)),
         )
 
+    def time(self) -> int:
+        rng = self.rng
+        if not self.edges:
+            second = rng.choice([rng.randrange(self.span), rng.randrange(self.span), 0, self.span])
+            return self.start + second * 1_000_000 // rng.choice([1, 1, 2]) + rng.randrange(3) * self.grain
+        # At an edge or just before it, minutes, hours or days from it, or somewhere in its season.
+        away = rng.choice([0, 0, 600, 7_200, 7_200, 2 * DAY, 50 * DAY])
+        second = rng.choice(self.edges) + rng.randint(-away, away)
+        return second * 1_000_000 + rng.choice([0, 0, -1, self.grain])
+
     def maybe(self, value: object) -> object:
         return None if self.rng.random() < self.nulls else value
 
@@ -195,5 +238,12 @@ class _Rows:
         return rng.choice([0.0, 1.5, rng.uniform(-9, 9), rng.uniform(-1e6, 1e6)])
 
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 def _instant(micros: int) -> str:
-    return f"{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros):%Y-%m-%d %H:%M:%S.%fZ}"
+    return f"{EPOCH + timedelta(microseconds=micros):%Y-%m-%d %H:%M:%S.%fZ}"
+
+
+def _micros(text: object) -> int:
+    return (datetime.fromisoformat(str(text)) - EPOCH) // timedelta(microseconds=1)

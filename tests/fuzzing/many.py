@@ -33,7 +33,7 @@ def check_many(spark: SparkSession, seed: int) -> list[str]:
         if len(query.windows) <= TOO_MANY and is_small(query, len(data.rows)):
             queries.append(query)
     plan = optimize(queries, **draw_options(rng, rng.choice(SEARCHES)))
-    right = {query.name: by_hand(query, events) for query in plan.queries}
+    right = {query.name: by_hand(query, events, data.times) for query in plan.queries}
     with plan.run(events) as results:
         ours = {query.name: results[query.name] for query in plan.queries}
         frames = {f"ours {name}": frame for name, frame in ours.items()}

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import random
+from datetime import date, timedelta
 
+import factor_windows as fw
 from factor_windows import Query, QueryError, Window
+from factor_windows.algebra.calendar import AnyWindow
+from factor_windows.algebra.growing import Growing
 from fuzzing import functions
 from fuzzing.data import Data, quoted
 from fuzzing.functions import EXACT, FLOATING, HOLISTIC, KEYS, PLAIN, PLAIN_KEYS, PLAIN_WHERES, WHERES, known
@@ -12,10 +16,53 @@ from fuzzing.settings import Settings
 
 TOO_MANY = 40
 """So many windows make Spark's own plan of a union slow; beyond, the reference alone says what is right."""
+TUMBLING = (
+    *("1 day", "1 day", "2 days", "3 days", "10 days", "28 days", "1 week", "1 week", "2 weeks"),
+    *("1 month", "1 month", "2 months", "5 months", "1 quarter", "2 quarters", "1 year", "2 years"),
+)
+HOPPING = (
+    *(("7 days", "1 day"), ("3 days", "1 day"), ("3 days", "2 days"), ("2 weeks", "1 week"), ("10 days", "3 days")),
+    *(("3 months", "1 month"), ("1 year", "1 month"), ("5 months", "2 months"), ("1 year", "1 quarter")),
+)
+GROWING = (
+    *(("1 week", "1 day"), ("6 days", "2 days"), ("2 weeks", "1 week"), ("1 month", "1 day"), ("1 quarter", "1 day")),
+    *(("1 quarter", "1 month"), ("1 year", "1 month"), ("1 year", "1 quarter"), ("2 years", "1 year")),
+)
+"""Ranges, slides and steps of calendars."""
 SEARCHES = ("none", "coverage", "factor", "slicing", "best", "best")
 
 
-def draw_windows(rng: random.Random) -> list[Window]:
+def draw_windows(rng: random.Random, data: Data) -> list[AnyWindow]:
+    """Draw windows of fixed lengths, and of calendars if the data has zones; once in a while one grows."""
+    if data.zones and rng.random() < 0.8:
+        fixed = rng.sample(found := _fixed(rng), min(len(found), rng.choice([0, 1, 1, 3])))
+        made = [*(_calendar(rng, rng.choice(data.zones)) for _ in range(rng.choice([1, 2, 3, 5]))), *fixed]
+    else:
+        made = _fixed(rng)
+        if data.kind == "date":
+            return made
+    if rng.random() < 0.15:
+        made.append(_cumulating(rng))
+    return list(dict.fromkeys(rng.sample(made, len(made))))
+
+
+def _calendar(rng: random.Random, zone: str) -> AnyWindow:
+    """Draw a window of local days or months, now and then counted from another date than usual."""
+    kind = rng.random()
+    length, by = (rng.choice(TUMBLING), None) if kind < 0.5 else rng.choice(HOPPING if kind < 0.75 else GROWING)
+    day = date(2024, 1, 1) + timedelta(days=rng.randrange(500))
+    starts = day if "day" in length or "week" in length else day.replace(day=1)
+    origin = rng.choice([None, None, starts])
+    return fw.calendar(length, zone=zone, origin=origin, **{"slide" if kind < 0.75 else "step": by})
+
+
+def _cumulating(rng: random.Random) -> Growing:
+    """Draw a window of fixed lengths that grows."""
+    step = timedelta(microseconds=rng.choice([1_000_000, 7_000_000, 900_000_000, 3_600_000_000, 500_000]))
+    return fw.cumulating(step * rng.choice([2, 3, 4, 24]), step=step, offset=step * rng.choice([0, 0, 0.5, 1]))
+
+
+def _fixed(rng: random.Random) -> list[AnyWindow]:
     """Draw windows of any ratio, from a microsecond to a year; once in a while, hundreds of them."""
     if rng.random() < 0.02:
         slides = rng.sample(range(1, 400), rng.choice([100, 300]))
@@ -34,7 +81,7 @@ def draw_windows(rng: random.Random) -> list[Window]:
 
 def draw_query(rng: random.Random, settings: Settings, data: Data, *, time: str = "") -> Query:
     """Draw a query; a key or a time that fails for some events comes with the condition that leaves them out."""
-    windows = draw_windows(rng)
+    windows = draw_windows(rng, data)
     plain = len(windows) > TOO_MANY or rng.random() < 0.15
     pool = rng.choice([EXACT, EXACT, FLOATING, EXACT + FLOATING, EXACT + HOLISTIC, ("min(v)", "max(huge)")])
     aggregates, keys, wheres = known(*pool), KEYS, WHERES
@@ -80,7 +127,11 @@ def draw_options(rng: random.Random, search: str) -> dict[str, object]:
 
 def is_small(query: Query, rows: int) -> bool:
     """Leave out what would only be slow: a year that slides by a second over a single day has millions of instances."""
-    return sum(-(-window.range // window.slide) for window in query.windows) * max(1, rows) < 30_000
+    return sum(map(_overlaps, query.windows)) * max(1, rows) < 30_000
+
+
+def _overlaps(window: AnyWindow) -> int:
+    return window.steps if isinstance(window, Growing) else -(-window.range // window.slide)
 
 
 def is_plain(query: Query) -> bool:

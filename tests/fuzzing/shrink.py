@@ -9,6 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from factor_windows.algebra.calendar import AnyWindow
+from factor_windows.algebra.growing import Growing
 from fuzzing.batch import Case, check
 from fuzzing.data import written
 from fuzzing.settings import Settings
@@ -68,11 +70,7 @@ def _kind(problem: str) -> str:
 def script(case: Case, problem: str) -> str:
     """Write a case as a test of a few lines."""
     query = case.query
-    windows = ", ".join(
-        f"Window(range={w.range}, slide={w.slide}, offset={w.offset}"
-        + (f", name={w.name!r})" if w.name != w.label else ")")
-        for w in query.windows
-    )
+    windows = ", ".join(map(_written, query.windows))
     rows = ", ".join(map(written, case.data.rows))
     return (
         f"# {problem}\n"
@@ -82,3 +80,17 @@ def script(case: Case, problem: str) -> str:
         f"case = Case(data, query, {case.options!r}, {case.way!r},\n    {case.settings!r})\n"
         f"assert check(spark, [case]) == []\n"
     )
+
+
+def _written(window: AnyWindow) -> str:
+    """Write a window as it is made.
+
+    >>> from factor_windows import cumulating
+    >>> _written(cumulating("2 seconds", step="1 second"))
+    'Growing(Window(range=2000000, slide=2000000, offset=0), Window(range=1000000, slide=1000000, offset=0))'
+    """
+    name = f", name={window.name!r}" if window.name != window.label else ""
+    if isinstance(window, Growing):
+        return f"Growing({_written(window.period)}, {_written(window.step)}{name})"
+    clock = f", clock={window.clock!r}" if window.clock else ", is_local=True" if window.is_local else ""
+    return f"Window(range={window.range}, slide={window.slide}, offset={window.offset}{name}{clock})"

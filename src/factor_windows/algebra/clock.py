@@ -90,20 +90,7 @@ class Clock:
         >>> [Clock(zone, "day").settles(quarters, 0) < 0 for zone in ("Europe/Berlin", "Africa/Monrovia")]
         [True, False]
         """
-        if DAY % step:
-            return inf
-        since = -inf
-        for start, end, shift in _stretches(self.zone):
-            if (-shift * SECOND - offset) % step:
-                # What is in force at the end of the table comes again every year.
-                since = inf if end is None or end > _UNTIL - 10 * 366 * _SECONDS else end * SECOND
-            elif start is not None and self._begins_off(start, step, offset):
-                since = start * SECOND + 1
-        return since
-
-    def _begins_off(self, start: int, step: int, offset: int) -> bool:
-        """Say whether a change of a zone's offset is the start of a day, and not on a progression."""
-        return not _starts_between_days(self.zone, start) and (start * SECOND - offset) % step != 0
+        return _settles(self.zone, step, offset)
 
     @property
     def grid(self) -> int:
@@ -114,6 +101,21 @@ class Clock:
         """
         recent = [shift for _, end, shift in _stretches(self.zone) if end is None or end > 63_072_000]
         return gcd(_SECONDS, *recent) * SECOND
+
+
+@lru_cache(maxsize=4096)
+def _settles(zone: str, step: int, offset: int) -> float:
+    if DAY % step:
+        return inf
+    since = -inf
+    for start, end, shift in _stretches(zone):
+        if (-shift * SECOND - offset) % step:
+            # What is in force at the end of the table comes again every year.
+            since = inf if end is None or end > _UNTIL - 10 * 366 * _SECONDS else end * SECOND
+        elif start is not None and (start * SECOND - offset) % step and not _starts_between_days(zone, start):
+            # The change is the start of a day, and not on the progression.
+            since = start * SECOND + 1
+    return since
 
 
 def checked_zone(name: str) -> str:

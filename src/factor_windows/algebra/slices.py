@@ -97,15 +97,18 @@ class Slices:
         since = min((clock.settles(*edge) for edge in self.edges), default=inf)
         return since if since == -inf else max(since, 0) + DAY
 
+    def same_since(self, window: Segmentation) -> float:
+        """Return since when each slice is an instance of a window, and each instance a slice; infinity for never."""
+        if not isinstance(window, Window) or window.clock or not window.is_tumbling:
+            return inf
+        if self.edges != ((window.slide, window.offset),):
+            return inf
+        return max((self.since(clock) for clock, _ in self.calendars), default=-inf)
+
     @property
     def nominal(self) -> tuple[Progression, ...]:
         """Return the edges as if ticks were equally long, without those that fixed steps have anyway nowadays."""
-        own = (
-            (step * clock.length, clock.instant(offset + (default_offset(clock, weeks=False) // step) * step))
-            for clock, (step, offset) in self.calendars
-            if self.since(clock) > _RECENT
-        )
-        return (*self.edges, *((length, at % length) for length, at in own))
+        return _nominal(self)
 
     @property
     def on_a_grid(self) -> Slices:
@@ -113,6 +116,16 @@ class Slices:
         steps = [clock.grid for clock, _ in self.calendars]
         common = gcd(*steps, *(part for edge in self.edges for part in edge))
         return replace(self, edges=((common, 0),))
+
+
+@lru_cache(maxsize=4096)
+def _nominal(slices: Slices) -> tuple[Progression, ...]:
+    own = (
+        (step * clock.length, clock.instant(offset + (default_offset(clock, weeks=False) // step) * step))
+        for clock, (step, offset) in slices.calendars
+        if slices.since(clock) > _RECENT
+    )
+    return (*slices.edges, *((length, at % length) for length, at in own))
 
 
 _RECENT = 63_072_000_000_000

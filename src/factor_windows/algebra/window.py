@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from fractions import Fraction
+from functools import lru_cache
 from html import escape
 
 from factor_windows.algebra.clock import Clock, empty_days, first_day
@@ -154,6 +155,20 @@ def readable_origin(clock: Clock, slide: int, offset: int) -> str:
     return (date(1970, 1, 1) + timedelta(days=tick if clock.unit == "day" else first_day(tick))).isoformat()
 
 
+@lru_cache(maxsize=4096)
+def _label(range: int, slide: int, offset: int, clock: Clock | None) -> str:
+    """Describe a window. Searches make many that nobody reads about."""
+
+    def written(length: int) -> str:
+        return readable(length) if clock is None else readable_ticks(length, clock, offset)
+
+    hops = "" if slide == range else f" / {written(slide)}"
+    if clock is not None:
+        origin = readable_origin(clock, slide, offset)
+        return f"{written(range)}{hops} [{clock.zone}]{f' @ {origin}' if origin else ''}"
+    return f"{written(range)}{hops}{f' @ {readable(offset)}' if offset else ''}"
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """The window W<range, slide, offset>: the instances [offset + m*slide, offset + m*slide + range), m any integer.
@@ -241,13 +256,7 @@ class Window:
     @property
     def label(self) -> str:
         """Describe the window: the name it has when nobody gives it one."""
-        slide = "" if self.is_tumbling else f" / {self._readable(self.slide)}"
-        if self.clock is not None:
-            origin = readable_origin(self.clock, self.slide, self.offset)
-            at = f" @ {origin}" if origin else ""
-            return f"{self._readable(self.range)}{slide} [{self.clock.zone}]{at}"
-        offset = f" @ {readable(self.offset)}" if self.offset else ""
-        return f"{readable(self.range)}{slide}{offset}"
+        return _label(self.range, self.slide, self.offset, self.clock)
 
     def starts_of(self, time: int) -> tuple[int, ...]:
         """List the starts of the instances that hold the time, in order; a day that a place skipped starts none.

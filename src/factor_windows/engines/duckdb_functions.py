@@ -102,6 +102,7 @@ SCALARS = {
     "nvl2": {3: "CASE WHEN NOT :a IS NULL THEN :b ELSE :c END"},
     "pmod": {2: "CASE WHEN :a % :b < 0 THEN (:a % :b + :b) % :b ELSE :a % :b END"},
     "positive": {1: ":a"},
+    "raise_error": {1: "error(:a)"},
     "replace": {3: "CASE WHEN :b = '' THEN :a ELSE replace(:a, :b, :c) END"},
     "right": {2: "CASE WHEN :b <= 0 THEN substr(:a, 1, 0) ELSE right(:a, :b) END"},
     "round": {1: "round(:a)", 2: _ROUND},

@@ -21,6 +21,7 @@ from factor_windows.functions.table import FUNCTIONS
 from factor_windows.physical import PhysicalPlan, Target
 from factor_windows.physical.assigner import RAW
 from factor_windows.physical.steps import (
+    Aside,
     Chunk,
     Explode,
     Filter,
@@ -95,9 +96,14 @@ def run(compiled: PhysicalPlan, rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Compute a physical plan, step by step."""
     engine = _Steps(compiled)
     found: list[Row] = list(rows)
+    shown: list[Row] = []
     for step in compiled.steps:
-        found = list(engine.rows_after(step, found))
-    return [_result(compiled.plan.query, list(row.values())) for row in found]
+        if isinstance(step, Aside):
+            node = step.show.node
+            shown += engine.rows_after(step.show, [{**row, node: engine.value(step.node, row)} for row in found])
+        else:
+            found = list(engine.rows_after(step, found))
+    return [_result(compiled.plan.query, list(row.values())) for row in (*shown, *found)]
 
 
 def _events(where: str, time: str, rows: Iterable[Row]) -> Iterator[tuple[Row, int]]:
@@ -150,10 +156,10 @@ class _Steps:
             case Explode():
                 yield from self._exploded(step, rows)
             case Filter(conditions=conditions):
-                yield from (row for row in rows if all(self._value(each, row) for each in conditions))
+                yield from (row for row in rows if all(self.value(each, row) for each in conditions))
             case Project():
                 for row in rows:
-                    made = {name: self._value(term, row) for name, term in step.columns}
+                    made = {name: self.value(term, row) for name, term in step.columns}
                     yield {**row, **made} if step.keeps_others else made
             case Group():
                 yield from self._grouped(step, rows)
@@ -177,7 +183,7 @@ class _Steps:
             for entry, source in enumerate(step.sources):
                 if row.get(node, source) == source:
                     copy = {**row, step.entry: entry}
-                    steps = 1 if step.counts is None else self._value(step.counts, copy)
+                    steps = 1 if step.counts is None else self.value(step.counts, copy)
                     yield from ({**copy, step.step: number} for number in range(steps))
 
     def _grouped(self, step: Group, rows: list[Row]) -> Iterator[Row]:
@@ -185,7 +191,7 @@ class _Steps:
         for row in rows:
             groups.setdefault(tuple(row[name] for name in step.by), []).append(row)
         for values, members in groups.items():
-            constants = {name: self._value(term, {}) for name, term in step.constants}
+            constants = {name: self.value(term, {}) for name, term in step.constants}
             computed = {name: value_of(parse_once(sql.text), {}, members) for name, sql in step.aggregates}
             yield {**dict(zip(step.by, values, strict=True)), **constants, **computed}
 
@@ -213,12 +219,13 @@ class _Steps:
 
     def _shown(self, step: Show, row: Row) -> Iterator[Row]:
         keys = {name: row[name] for name in step.keys}
-        ends = {"start": self._value(step.start, row), "end": self._value(step.end, row)}
-        values = {f"value {place}": self._value(term, row) for place, term in enumerate(step.values)}
+        ends = {"start": self.value(step.start, row), "end": self.value(step.end, row)}
+        values = {f"value {place}": self.value(term, row) for place, term in enumerate(step.values)}
         for name in step.names[row[step.node]]:
             yield {**keys, "name": name, **ends, **values}
 
-    def _value(self, term: Term, row: Row) -> Any:
+    def value(self, term: Term, row: Row) -> Any:
+        """Compute a term for a row."""
         match term:
             case Column(name=name):
                 return row[name]
@@ -229,18 +236,18 @@ class _Steps:
             case Sql(text=text):
                 return value_of(parse_once(text), row)
             case Tick(clock=clock, time=time):
-                return clock.tick(self._value(time, row))
+                return clock.tick(self.value(time, row))
             case Instant(clock=clock, tick=tick):
-                return clock.instant(self._value(tick, row))
+                return clock.instant(self.value(tick, row))
             case Call(function="least" | "greatest" as function, arguments=arguments):
-                known = [value for each in arguments if (value := self._value(each, row)) is not None]
+                known = [value for each in arguments if (value := self.value(each, row)) is not None]
                 return _FUNCTIONS[function](known)
             case Call(function="if", arguments=(condition, value)):
-                return self._value(value, row) if self._value(condition, row) else None
+                return self.value(value, row) if self.value(condition, row) else None
             case Call(function="case", arguments=(subject, default, *pairs)):
-                number = self._value(subject, row)
-                found = {self._value(pairs[place], row): pairs[place + 1] for place in range(0, len(pairs), 2)}
-                return self._value(found.get(number, default), row)
+                number = self.value(subject, row)
+                found = {self.value(pairs[place], row): pairs[place + 1] for place in range(0, len(pairs), 2)}
+                return self.value(found.get(number, default), row)
             case Call(function=function, arguments=arguments):
-                return _FUNCTIONS[function](*(self._value(argument, row) for argument in arguments))
+                return _FUNCTIONS[function](*(self.value(argument, row) for argument in arguments))
         raise TypeError(f"{term!r} is not a term")

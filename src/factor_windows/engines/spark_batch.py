@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import reduce
 from math import inf
 
 from pyspark.sql import DataFrame
@@ -17,9 +18,10 @@ from factor_windows.errors import OptionError
 from factor_windows.functions.guards import in_order
 from factor_windows.functions.table import State
 from factor_windows.physical import PhysicalPlan, Target
-from factor_windows.physical.choose import PARTITIONS, count_naive_work, count_work, least_regret, spark_cost
-from factor_windows.physical.steps import Chunk, Group, Repartition, Step, Unpack, slot_column
+from factor_windows.physical.choose import least_regret, spark_cost
+from factor_windows.physical.steps import Aside, Chunk, Group, Repartition, Step, Unpack, slot_column
 from factor_windows.physical.terms import look_up
+from factor_windows.physical.work import PARTITIONS, Work
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search.plan_request import plan_request
@@ -88,8 +90,8 @@ def is_naive_cheaper(plan: Pass, compiled: PhysicalPlan, on_spark: SparkColumns)
     cost = spark_cost(plan)
     if cost.units == inf or not compiled.target.values.shared or not _can_be_naive(plan):
         return False
-    planned = count_work(compiled.layout, compiled.plan, cost, _partitions(on_spark))
-    return cost.prices.total(count_naive_work(plan, cost)) < cost.prices.total(planned)
+    work = Work(plan, cost, _partitions(on_spark))
+    return work.naive_price < work.price(compiled.layout)
 
 
 def _can_be_naive(plan: Pass) -> bool:
@@ -117,10 +119,13 @@ def plan_and_run(plan: Plan, events: DataFrame) -> DataFrame:
         return result
     on_spark = SparkColumns(first.query, events, text_as_bytes=True)
     seen, model = look_at(first, on_spark, events)
+    if (model.rate, model.keys) == (spark_cost(first).rate, spark_cost(first).keys):
+        # A search goes by how dense events are, not by how many there are.
+        return _computed(replace(first, cost_model=model), on_spark, events)
     known = replace(options, events=seen.events)
     if options.rate is None and seen.rate is not None:
         known = replace(known, rate=seen.rate, unit="1 second", keys=seen.keys)
-    elif options.rate is None and model.rate != spark_cost(first).rate:
+    elif options.rate is None:
         known = replace(known, rate=model.rate, unit=timedelta(microseconds=model.unit), keys=int(model.keys))
     fitting = plan_request(replace(plan.request, options=known)).passes[0]
     return _computed(fitting, on_spark, events)
@@ -148,7 +153,9 @@ def look_at(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Look
             return False
         counted = replace(plan, cost_model=cost.seen(Look(count)))
         packing, partitions = packing_of(query, on_spark.types), _partitions(on_spark)
-        regret, model = least_regret(counted, partitions=partitions, packing=packing, or_naive=_can_be_naive(plan))
+        regret, model = least_regret(
+            counted, partitions=partitions, packing=packing, reuses=_reuses(on_spark), or_naive=_can_be_naive(plan)
+        )
         return regret > HEAD_NANOSECONDS
 
     known = events.where(in_order(query.where)) if query.where else events
@@ -165,19 +172,28 @@ def compile_for(plan: Pass, on_spark: SparkColumns) -> PhysicalPlan:
     maps = tuple(name for name, key in zip(on_spark.names.keys, types, strict=True) if has_maps(key.dataType))
     packing = packing_of(plan.query, on_spark.types)
     names, values = on_spark.names, on_spark.types.values
-    return physical.compile(plan, Target(names, values, _partitions(on_spark), packing, unsorted=maps))
+    target = Target(names, values, _partitions(on_spark), packing, _reuses(on_spark), unsorted=maps)
+    return physical.compile(plan, target)
 
 
 def _partitions(on_spark: SparkColumns) -> int:
     return int(on_spark.session.conf.get("spark.sql.shuffle.partitions") or PARTITIONS)
 
 
+def _reuses(on_spark: SparkColumns) -> bool:
+    return on_spark.session.conf.get("spark.sql.exchange.reuse", "true") == "true"
+
+
 def render(compiled: PhysicalPlan, on_spark: SparkColumns, events: DataFrame) -> DataFrame:
     """Take the steps, each as an operator."""
-    rows = on_spark.scan(compiled.scan, events)
+    rows, shown = on_spark.scan(compiled.scan, events), []
     for step in compiled.steps[1:-1]:
-        rows = _taken(step, rows, on_spark)
-    return on_spark.show(compiled.show, rows)
+        if isinstance(step, Aside):
+            # Spark shuffles once for all that reads the same rows, and union leaves each branch as it is.
+            shown.append(on_spark.show(step.show, on_spark.shown_as(step.node, rows)))
+        else:
+            rows = _taken(step, rows, on_spark)
+    return on_spark.noted(reduce(DataFrame.union, [*shown, on_spark.show(compiled.show, rows)]))
 
 
 def _taken(step: Step, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:

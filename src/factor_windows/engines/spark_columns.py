@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, NumericType, StringType, StructField
+from pyspark.sql.types import NumericType, StringType, StructField
 
 from factor_windows.engines.spark_words import SparkWords
+from factor_windows.functions.expression import quoted
 from factor_windows.functions.guards import in_order
 from factor_windows.physical.steps import Explode, Filter, Group, Project, Scan, Show, Step
 from factor_windows.physical.target import Names
@@ -19,8 +19,8 @@ from factor_windows.query import WINDOW_COLUMNS, Query
 from factor_windows.spark.absent import check_absent
 from factor_windows.spark.messages import spark_says
 from factor_windows.spark.nullability import text_of
-from factor_windows.spark.result import WINDOW_NAMES
-from factor_windows.spark.types import Types, microseconds, timestamp, types_of
+from factor_windows.spark.result import WINDOW_NAMES, keeps_groups
+from factor_windows.spark.types import ResultColumn, Types, microseconds, timestamp, types_of
 
 SECOND = 1_000_000
 """In microseconds."""
@@ -47,16 +47,16 @@ class SparkColumns:
 
     def scan(self, scan: Scan, events: DataFrame) -> DataFrame:
         """Add the keys and the time in microseconds; events without a time fall out, as with Spark's window()."""
-        keys = {
-            name: F.expr(f"CAST({sql} AS BINARY)" if self._as_bytes(field) else sql)
+        keys = [
+            f"CAST({sql} AS BINARY) AS {name}" if self._as_bytes(field) else f"{sql} AS {name}"
             for (name, sql), field in zip(scan.keys, self.types.keys, strict=True)
-        }
+        ]
         # A time that cannot be null spares Spark the null checks that it would otherwise add to every level.
         micros = microseconds(scan.time, self.types.time, fractions=self._needs_fractions)
-        time = F.expr(f"coalesce({micros}, 0L)")
+        time = f"coalesce({micros}, 0L) AS {scan.column}"
         # The condition goes first: the time need not be one where it does not hold.
         known = events.where(in_order(scan.where)) if scan.where else events
-        return known.where(f"({scan.time}) IS NOT NULL").withColumns({**keys, scan.column: time})
+        return known.where(f"({scan.time}) IS NOT NULL").selectExpr("*", *keys, time)
 
     def row(self, step: Step, rows: DataFrame) -> DataFrame:
         """Take a step that looks at each row by itself."""
@@ -76,49 +76,58 @@ class SparkColumns:
         """Group rows, and return the columns that they are grouped by, the constants and the aggregates."""
         constants = [f"{self.words.term(term)} AS {name}" for name, term in group.constants]
         computed = [f"{sql.text} AS {name}" for name, sql in group.aggregates]
-        kept = [] if self._keeps_groups else by
+        kept = [] if keeps_groups(rows) else by
         return rows.groupBy(*by).agg(*(F.expr(text) for text in (*kept, *constants, *computed)))
 
-    @cached_property
-    def _keeps_groups(self) -> bool:
-        """Say whether Spark adds the columns that rows are grouped by to a result, as a setting has it."""
-        return self.session.conf.get("spark.sql.retainGroupColumns", "true") == "true"
+    def shown_as(self, node: Term, rows: DataFrame) -> DataFrame:
+        """Take rows for those of other nodes."""
+        column = self.names.node
+        return rows if node == Column(column) else rows.withColumn(column, F.expr(self.words.term(node)))
 
     def show(self, show: Show, rows: DataFrame) -> DataFrame:
-        """Lower the states, name the windows, and give columns their names and types."""
-        names = [several or ("",) for several in show.names]
+        """Lower the states, name the windows, and give columns their names and types; but see `noted`."""
+        names = show.names if show.hides else [several or ("",) for several in show.names]
         if all(len(several) == 1 for several in names):
             # Without ANSI mode Spark does not know that there is always one.
             listed = ", ".join(text_of(name) for [name] in names)
-            window_id = F.expr(f"coalesce(element_at(array({listed}), {show.node} + 1), '')")
+            window_id = f"coalesce(element_at(array({listed}), {show.node} + 1), '')"
         else:
             lists = ", ".join(f"array({', '.join(map(text_of, several))})" for several in names)
             every = f"explode(element_at(array({lists}), {show.node} + 1)) AS {self.names.entry}"
             rows = rows.selectExpr("*", every)
-            window_id = F.col(self.names.entry)
-        noted = {WINDOW_NAMES: list(dict.fromkeys(self.query.window_names))}
-        ends = (F.expr(timestamp(self.words.term(each), self.types.time)) for each in (show.start, show.end))
-        values = (
-            F.col(value.name) if isinstance(value, Column) else self._value(value, result.type)
-            for value, result in zip(show.values, self.types.results, strict=True)
-        )
+            window_id = self.names.entry
+        ends = (timestamp(self.words.term(each), self.types.time) for each in (show.start, show.end))
+        values = map(self._value, show.values, self.types.results)
         keys = (
-            F.col(key).cast(field.dataType).alias(field.name, metadata=field.metadata)
-            if self._as_bytes(field)
-            else F.col(key)
+            f"CAST({key} AS STRING)" if self._as_bytes(field) else key
             for key, field in zip(show.keys, self.types.keys, strict=True)
         )
-        columns = [*keys, window_id.alias("window_id", metadata=noted), *ends, *values]
         results = (result.name for result in self.types.results)
         labels = [*(field.name for field in self.types.keys), *WINDOW_COLUMNS, *results]
-        return rows.select(*(column.alias(name) for column, name in zip(columns, labels, strict=True)))
+        columns = zip((*keys, window_id, *ends, *values), labels, strict=True)
+        shown = [f"{each} AS {quoted(name)}" if isinstance(each, str) else each.alias(name) for each, name in columns]
+        texts = [each for each in shown if isinstance(each, str)]
+        if texts == shown:
+            return rows.selectExpr(*texts)
+        return rows.select(*(F.expr(each) if isinstance(each, str) else each for each in shown))
 
-    def _value(self, value: Term, type: DataType) -> SparkColumn:
+    def noted(self, shown: DataFrame) -> DataFrame:
+        """Note on the columns of a result what its windows are, and what the events had noted on their keys."""
+        windows = {WINDOW_NAMES: list(dict.fromkeys(self.query.window_names))}
+        notes = {key.name: key.metadata for key in self.types.keys if key.metadata and self._as_bytes(key)}
+        if not notes:
+            return shown.withMetadata("window_id", windows)
+        notes["window_id"] = windows
+        return shown.select(*(F.col(quoted(name)).alias(name, metadata=notes.get(name)) for name in shown.columns))
+
+    def _value(self, value: Term, result: ResultColumn) -> str | SparkColumn:
         """Return a value as the type that the user's own query gives it; numbers in fewer calls into Spark."""
         text = self.words.term(value)
-        if isinstance(type, NumericType):
-            return F.expr(f"CAST({text} AS {type.simpleString()})")
-        return F.expr(text).cast(type)
+        if isinstance(value, Column):
+            return text
+        if isinstance(result.type, NumericType):
+            return f"CAST({text} AS {result.type.simpleString()})"
+        return F.expr(text).cast(result.type)
 
     @property
     def _needs_fractions(self) -> bool:

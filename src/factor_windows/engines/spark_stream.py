@@ -170,7 +170,7 @@ class _Stream:
             rows = self._group(step, rows) if isinstance(step, Group) else self.on_spark.row(step, rows)
         states = [name for name, _ in last.aggregates]
         rows = tell_closed(rows, self.on_spark.words.term(show.end), states, mode=self.mode)
-        shown = self.on_spark.show(show, rows)
+        shown = self.on_spark.noted(self.on_spark.show(show, rows))
         # A window comes out when the watermark passes its end: so its end is never late for what follows.
         return shown.withMetadata("window_end", {WATERMARK: 0}) if self.mode == "append" else shown
 

@@ -52,18 +52,19 @@ class SparkWords:
     def explodes(self, step: Explode) -> list[tuple[str, str]]:
         """List the columns that an explode makes, each with the array that it explodes."""
         found = []
-        if len(step.sources) > 1:
-            found.append((step.entry, self._entries(step.sources)))
+        if step.has_entries:
+            found.append((step.entry, self._entries(step)))
         if step.counts is not None:
             found.append((step.step, f"sequence(0, {self.term(step.counts)} - 1)"))
         return found
 
-    def _entries(self, sources: Sequence[int]) -> str:
+    def _entries(self, step: Explode) -> str:
         """Write the numbers of the entries that a row has: the same for all rows, or by the row's node."""
+        sources = step.sources
         own = {source: [place for place, other in enumerate(sources) if other == source] for source in sources}
-        if len(own) == 1:
+        if len(own) == 1 and not step.above:
             return _array(own[sources[0]], "int")
-        arrays = ", ".join(_array(own.get(position, []), "int") for position in range(max(own) + 1))
+        arrays = ", ".join(_array(own.get(position, []), "int") for position in range(max(max(own) + 1, step.above)))
         return f"element_at(array({arrays}), {self.names.node} + 1)"
 
 

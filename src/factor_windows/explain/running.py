@@ -9,7 +9,7 @@ from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.slices import Segmentation, Slices, display_key
 from factor_windows.algebra.window import Window, readable
 from factor_windows.physical import Target
-from factor_windows.physical.choose import PARTITIONS
+from factor_windows.physical.work import PARTITIONS
 from factor_windows.tree import Pass
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -124,21 +125,7 @@ class Aggregate:
         >>> mean.states(time="ts")[1].lift
         "count(CASE WHEN kind = 'n' THEN CAST(code AS INT) END) FILTER(WHERE kind = 'n')"
         """
-        guards = [self.filter] if guard and self.filter else [""]
-        arguments = [tree_of(text if text == "*" else only_where(text, guards)) for text in self.arguments]
-        values = dict(zip(self.function.parameters, arguments, strict=False)) | {"time": tree_of(time)}
-        conditions = [tree_of(self.filter)] if self.filter else []
-        ignored = values.get("ignore_nulls")
-        if isinstance(ignored, exp.Boolean) and ignored.this:
-            conditions.append(fill_template("NOT :x IS NULL", values))
-        filled = []
-        for state in states:
-            lift = fill_template(state.lift, values)
-            call = lift.this if isinstance(lift, exp.Filter) else lift
-            for further in arguments[len(self.function.parameters) :]:
-                call.append("expressions", further.copy())
-            filled.append(replace(state, lift=sql_of(add_filter(lift, *conditions) if conditions else lift)))
-        return tuple(filled)
+        return _filled(self, tuple(states), time, guard)
 
     @property
     def constants(self) -> dict[str, exp.Expr]:
@@ -146,6 +133,26 @@ class Aggregate:
         return {
             name: tree_of(text) for name, text in zip(self.function.parameters[1:], self.arguments[1:], strict=False)
         }
+
+
+@lru_cache(maxsize=4096)
+def _filled(aggregate: Aggregate, states: tuple[State, ...], time: str, guard: bool) -> tuple[State, ...]:
+    """Fill the states of an aggregate, once for each of the many times that a plan asks."""
+    guards = [aggregate.filter] if guard and aggregate.filter else [""]
+    arguments = [tree_of(text if text == "*" else only_where(text, guards)) for text in aggregate.arguments]
+    values = dict(zip(aggregate.function.parameters, arguments, strict=False)) | {"time": tree_of(time)}
+    conditions = [tree_of(aggregate.filter)] if aggregate.filter else []
+    ignored = values.get("ignore_nulls")
+    if isinstance(ignored, exp.Boolean) and ignored.this:
+        conditions.append(fill_template("NOT :x IS NULL", values))
+    filled = []
+    for state in states:
+        lift = fill_template(state.lift, values)
+        call = lift.this if isinstance(lift, exp.Filter) else lift
+        for further in arguments[len(aggregate.function.parameters) :]:
+            call.append("expressions", further.copy())
+        filled.append(replace(state, lift=sql_of(add_filter(lift, *conditions) if conditions else lift)))
+    return tuple(filled)
 
 
 @dataclass(frozen=True, slots=True)

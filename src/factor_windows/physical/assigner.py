@@ -37,6 +37,8 @@ class Assigner:
     """The row must start at most this long after the instance does."""
     grid: Progression = (1, 0)
     """Where instances start; what is not there is no instance."""
+    before: int = ALWAYS
+    """Only rows that start before this are taken: each later one is an instance by itself, and needs no other."""
 
     @property
     def passes_through(self) -> bool:

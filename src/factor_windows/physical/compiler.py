@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from sqlglot import exp
 
@@ -18,6 +19,7 @@ from factor_windows.physical.layout import Distribution, Layout, Level
 from factor_windows.physical.own_windows import chain_windows, lay_out_windows, window_steps
 from factor_windows.physical.physical_plan import PhysicalPlan
 from factor_windows.physical.steps import (
+    Aside,
     Chunk,
     Explode,
     Filter,
@@ -62,7 +64,7 @@ def compile(plan: Pass, target: Target, layout: Layout | None = None) -> Physica
     elif target.levels is not None:
         layout = Layout(target.levels)
     elif layout is None and target.partitions is not None:
-        layout = choose_layout(plan, partitions=target.partitions, packing=target.packing)
+        layout = choose_layout(plan, partitions=target.partitions, packing=target.packing, reuses=target.reuses)
     elif layout is None:
         chosen = choose_layout(plan, streaming=target.streaming)
         layout = Layout(chosen.levels, notes=chosen.notes[:1])
@@ -86,29 +88,38 @@ class _Compiler:
         yield Scan(query.where, query.parsed_time.sql, keys, self.names.time)
         if self.target.has_windows:
             yield from window_steps(self.plan, self.layout, self.values)
-            yield self._show()
+            yield self._show(None)
             return
         if self.layout.distribution is Distribution.EVENTS_BY_KEY:
             yield Repartition(self.names.keys, self.layout.partitions)
         first, *others = self.layout.levels
-        yield from self._pack() if row else self._level(first, is_first=True, is_last=not others)
+        yield from self._pack() if row else self._level(first, None, is_first=True, is_last=not others)
         if others:
             yield from self._shuffle()
         if row:
             yield self._unpack()
-        for level in others:
-            yield from self._level(level, is_first=False, is_last=level is others[-1])
-        yield self._show()
+        for above, level in pairwise(self.layout.levels):
+            yield from self._level(level, above, is_first=False, is_last=level is others[-1])
+        yield self._show(self.layout.levels[-1])
 
-    def _level(self, level: Level, *, is_first: bool, is_last: bool) -> Iterator[Step]:
+    def _level(self, level: Level, above: Level | None, *, is_first: bool, is_last: bool) -> Iterator[Step]:
         """Give each row to its instances, and group by instance."""
-        begin, entries = Column(self.names.time if is_first else self.names.start), level.entries
+        begin: Term = Column(self.names.time if is_first else self.names.start)
+        entries = level.entries
+        if self.layout.asides and not is_first:
+            # Of a plain column Spark would ask, before rows are shuffled, that it is not null, for conditions that need
+            # it: which would make them other rows than those that are shown.
+            begin = Call("greatest", (begin, Number(-ALWAYS)))
         ticks = self._tick_columns(level)
         if ticks:
             yield Project(tuple((name, Tick(clock, begin)) for clock, name in ticks.items()), keeps_others=True)
-        if len(entries) > 1 or not level.is_flat:
+        sources = tuple(each.source for each, _ in entries)
+        # What was shown already may be read by nobody.
+        others = above is not None and self.layout.asides and not set(above.nodes) <= set(sources)
+        if len(entries) > 1 or not level.is_flat or others:
             counts = None if level.is_flat else self._by_entry("steps", [each.steps for each, _ in entries], "int")
-            yield Explode(tuple(each.source for each, _ in entries), self.names.entry, counts, self.names.step)
+            nodes = len(self.plan.nodes) if others else 0
+            yield Explode(sources, self.names.entry, counts, self.names.step, nodes)
         start = self._start(level, begin)
         conditions = [*self._instances(level, begin, start)]
         if self.chunk and not is_first:
@@ -143,6 +154,18 @@ class _Compiler:
         )
         if clocks:
             yield self._tell_starts(clocks, is_first=is_first)
+        if not is_last and self.layout.shown(self.plan, level):
+            yield self._aside(level)
+
+    def _aside(self, level: Level) -> Aside:
+        """Show what a level computes, so that no later one passes it on, and what its rows are as well."""
+        node, start = Column(self.names.node), Column(self.names.start)
+        same = {
+            # It comes after what it reads, and so has the greater number of both.
+            each.source: Call("greatest", (only_if(start >= each.before, Number(place, "int")), node))
+            for place, each in self.layout.same(level).items()
+        }
+        return Aside(self._by_place(node, same), self._show(level))
 
     def _clocks_of_nodes(self, level: Level) -> dict[int, Clock]:
         """Return the clocks of the nodes of a level whose rows are grouped by ticks."""
@@ -266,6 +289,8 @@ class _Compiler:
         plain = start
         if any(self._clock(each) for each in assigners):
             plain = self._last_edge(level, begin, self._after_edge(level, begin))
+        if any(each.before != ALWAYS for each in assigners):
+            yield begin < self._by_entry("before", [each.before for each in assigners])
         if any(each.max_age != ALWAYS for each in assigners):
             age = self._on_clocks(
                 level, begin - plain, lambda clock: self._ticking(level, clock, begin) - counted(clock)
@@ -409,18 +434,21 @@ class _Compiler:
         pairs = [part for place, term in own.items() for part in (Number(place), term)]
         return Call("case", (Column(self.names.node), usual, *pairs)) if own else usual
 
-    def _show(self) -> Show:
+    def _show(self, level: Level | None) -> Show:
+        """Show the nodes of a level, or, where nothing passes from level to level, all."""
         nodes, start = self.plan.nodes, Column(self.names.start)
+        shown = range(len(nodes)) if level is None else self.layout.shown(self.plan, level)
         values = tuple(self._value(place) for place in range(len(self.values.results)))
-        names = tuple(node.shown_as for node in nodes)
-        exposed = [place for place, node in enumerate(nodes) if node.exposed]
+        names = tuple(node.shown_as if place in shown else () for place, node in enumerate(nodes))
+        exposed = [place for place in shown if nodes[place].exposed]
         growing = {
             place: start_of(node.window.period, start)
             for place, node in enumerate(nodes)
-            if isinstance(node.window, Growing)
+            if isinstance(node.window, Growing) and place in shown
         }
         begin = growing[0] if len(nodes) == 1 and growing else self._by_place(start, growing)
-        return Show(names, self.names.keys, begin, self._end(exposed), self.names.node, values)
+        hides = level is not None and not set(level.nodes) <= set(shown)
+        return Show(names, self.names.keys, begin, self._end(exposed), self.names.node, values, hides)
 
     def _value(self, place: int) -> Term:
         """Return what makes an aggregate's result, in rows of those nodes that it is asked of.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations
 
 from factor_windows.algebra.pane_row import Packing, PaneRow, pane_rows
-from factor_windows.physical.assigner import RAW, Assigner, assign
+from factor_windows.algebra.slices import Slices
+from factor_windows.algebra.window import Window
+from factor_windows.functions.table import Kind
+from factor_windows.physical.assigner import ALWAYS, RAW, Assigner, assign
 from factor_windows.tree import Pass
 
 FLAT_ENTRIES = 256
@@ -62,6 +65,24 @@ class Layout:
     """Why it runs this way, a sentence for each choice."""
     pane_row: PaneRow | None = None
     """How many panes a row of the first level holds, if it holds several."""
+    asides: bool = False
+    """Whether each level shows what it computes, so that nothing passes through the levels after it to be shown."""
+
+    def shown(self, plan: Pass, level: Level) -> tuple[int, ...]:
+        """List the nodes that are shown from a level."""
+        if not self.asides:
+            return (
+                tuple(place for place in level.nodes if plan.nodes[place].exposed) if level is self.levels[-1] else ()
+            )
+        new = {each.target for each in level.assigners if not each.passes_through}
+        return (*(place for place in level.nodes if place in new and plan.nodes[place].exposed), *self.same(level))
+
+    def same(self, level: Level) -> dict[int, Assigner]:
+        """Return the nodes of later levels whose instances, but for early ones, are rows of a level as they are."""
+        if not self.asides:
+            return {}
+        each_of_all = (each for other in self.levels for each in other.assigners)
+        return {each.target: each for each in each_of_all if each.before != ALWAYS and each.source in level.nodes}
 
     def unpacked(self, plan: Pass) -> tuple[int, ...]:
         """List the nodes that are taken out of pane rows: those that the second level reads, or that are shown."""
@@ -70,11 +91,21 @@ class Layout:
         return tuple(dict.fromkeys(each.source for each in self.levels[1].assigners))
 
 
-def layouts(plan: Pass, packing: Packing | None) -> Iterator[Layout]:
-    """List the levels for each choice of depths, plain and with the panes of the first level in rows of several."""
+def layouts(plan: Pass, packing: Packing | None, *, reuses: bool = False) -> Iterator[Layout]:
+    """List the levels for each choice of depths, plain and with the panes of the first level in rows of several.
+
+    Where shuffled rows can be reused, levels may also show what they compute. All windows must need the same of the
+    rows that they read: they would be other rows else.
+    """
+    everything = len(plan.query.parsed_aggregates)
+    reuses = reuses and not plan.has_several_keys and all(len(each.aggregates) == everything for each in plan.outputs)
     for kept in depths_to_keep(plan):
         levels = flatten(plan, kept)
         yield Layout(levels)
+        if reuses and len(levels) > 1:
+            aside = flatten(plan, kept, asides=True)
+            if all(_stays_above(plan, level) for level in aside[1:]):
+                yield Layout(aside, asides=True)
         if len(levels[0].nodes) == 1 and not plan.has_several_keys:
             for row in pane_rows([node.window for node in plan.nodes], levels[0].nodes[0], packing):
                 yield Layout(flatten(plan, kept, frozenset(row.premerged)), pane_row=row)
@@ -90,11 +121,26 @@ def depths_to_keep(plan: Pass) -> Iterator[frozenset[int]]:
         yield from (frozenset(range(1, size + 1)) for size in range(MOST_LEVELS))
 
 
-def flatten(plan: Pass, kept: frozenset[int], premerged: frozenset[int] = frozenset()) -> tuple[Level, ...]:
+def _stays_above(plan: Pass, level: Level) -> bool:
+    """Say whether no condition on the rows that a level reads can be moved to before they were shuffled.
+
+    What is shown from there would then be computed twice: conditions that ask for an entry stay.
+    """
+    if len(level.entries) > 1:
+        return True
+    [each] = level.assigners
+    window = plan.nodes[each.target].window
+    is_plain = isinstance(window, Slices) or (isinstance(window, Window) and not window.skips)
+    return is_plain and each.max_age == each.before == ALWAYS and each.grid == (1, 0)
+
+
+def flatten(
+    plan: Pass, kept: frozenset[int], premerged: frozenset[int] = frozenset(), *, asides: bool = False
+) -> tuple[Level, ...]:
     """Lay out the levels of a plan in which only nodes of some depths are read; the others' readers read above them.
 
     Nodes that are premerged in the pane rows of the first level are there too, and may be read, but nothing is assigned
-    to them.
+    to them. With `asides`, what is shown need not pass through the levels after its own.
     """
     reads = _reads(plan, kept, premerged)
     depth: dict[int, int] = {RAW: 0}
@@ -103,16 +149,19 @@ def flatten(plan: Pass, kept: frozenset[int], premerged: frozenset[int] = frozen
 
     def needed(node: int, step: int) -> bool:
         """Say whether a node from above must pass through a level: it is shown, or a deeper node reads it."""
-        return plan.nodes[node].exposed or any(
+        return (plan.nodes[node].exposed and not asides) or any(
             above == node and depth[reader] > step for reader, above in reads.items()
         )
 
-    levels = []
+    levels, kind = [], plan.query.kind
     for step in range(1, max(depth.values()) + 1):
         new = [node for node in reads if depth[node] == step and node not in premerged]
         passing = [node for node in reads if depth[node] < step and needed(node, step)]
         made = [node for node in reads if node in premerged] if step == 1 else []
-        assigners = (*(Assigner(node, node) for node in passing), *(_assigner(plan, reads[node], node) for node in new))
+        assigners = (
+            *(Assigner(node, node) for node in passing),
+            *(_assigner(plan, reads[node], node, kind, asides=asides) for node in new),
+        )
         levels.append(Level(nodes=(*passing, *new, *made), assigners=assigners))
     return tuple(levels)
 
@@ -147,6 +196,9 @@ def _depths(plan: Pass) -> dict[str | None, int]:
     return depths
 
 
-def _assigner(plan: Pass, source: int, target: int) -> Assigner:
-    parent = None if source == RAW else plan.nodes[source].window
-    return assign(source, target, parent, plan.nodes[target].window, plan.query.kind)
+def _assigner(plan: Pass, source: int, target: int, kind: Kind, *, asides: bool) -> Assigner:
+    parent, child = None if source == RAW else plan.nodes[source].window, plan.nodes[target].window
+    assigner = assign(source, target, parent, child, kind)
+    if not asides or not isinstance(parent, Slices) or not plan.nodes[target].exposed:
+        return assigner
+    return replace(assigner, before=int(max(-ALWAYS, min(parent.same_since(child), ALWAYS))))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date, timedelta
 
 from factor_windows.errors import PlanError
-from factor_windows.physical.assigner import RAW
+from factor_windows.physical.assigner import ALWAYS, RAW
 from factor_windows.physical.layout import Layout
 from factor_windows.physical.steps import (
+    Aside,
     Chunk,
     Explode,
     Filter,
@@ -76,7 +78,7 @@ class PhysicalPlan:
                     if not child.node.can_read(parent.node, self.plan.query.kind):
                         raise PlanError(f"{child.name!r} cannot be computed from {parent.name!r} for such functions")
                 known.add(each.target)
-        last = known if self.target.has_windows else passed
+        last = known if self.target.has_windows or self.layout.asides else passed
         missing = [node.name for place, node in enumerate(nodes) if node.exposed and place not in last]
         if missing:
             raise PlanError(f"{missing[0]!r} is shown, and the last level does not have it")
@@ -105,7 +107,7 @@ class PhysicalPlan:
             case Scan():
                 return {*(name for name, _ in step.keys), step.column}
             case Explode():
-                entry = {step.entry} if len(step.sources) > 1 else set()
+                entry = {step.entry} if step.has_entries else set()
                 return before | entry | ({step.step} if step.counts is not None else set())
             case Project():
                 made = {name for name, _ in step.columns}
@@ -131,12 +133,17 @@ class PhysicalPlan:
                 source = "raw events" if each.source == RAW else nodes[each.source].name
                 target = nodes[each.target].name
                 times = f", each row into {each.steps} instances" if each.steps > 1 else ""
-                how = "passes through" if each.passes_through else f"from {source}{times}"
+                early = "" if each.before == ALWAYS else f", before {_day(each.before)}; the same since then"
+                how = "passes through" if each.passes_through else f"from {source}{times}{early}"
                 lines.append(f"    {target} {how}")
             if layout.pane_row and number == 1:
                 pane = nodes[level.nodes[0]].name
                 lines += [f"    {nodes[place].name} from {pane}, inside rows" for place in level.nodes[1:]]
         return "\n".join(lines)
+
+
+def _day(time: int) -> str:
+    return (date(1970, 1, 1) + timedelta(microseconds=time)).isoformat()
 
 
 def _terms_of(step: Step) -> Iterable[Term]:
@@ -151,6 +158,8 @@ def _terms_of(step: Step) -> Iterable[Term]:
             return [*(term for _, term in step.constants), step.end]
         case Show():
             return [step.start, step.end, *step.values]
+        case Aside():
+            return [step.node, *_terms_of(step.show)]
     return []
 
 
@@ -173,4 +182,6 @@ def _reads(step: Step) -> Iterable[str]:
             return [name for name, _ in step.aggregates]
         case Show():
             return [*named, *step.keys, step.node]
+        case Aside():
+            return [*named, *_reads(step.show)]
     return named

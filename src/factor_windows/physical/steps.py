@@ -34,6 +34,13 @@ class Explode:
     counts: Term | None
     """How many steps an entry has; `None` if each entry is one."""
     step: str
+    above: int = 0
+    """How many nodes the rows may be of, if of others too, which no entry takes."""
+
+    @property
+    def has_entries(self) -> bool:
+        """Say whether rows are told their entry: there are several, or rows that have none."""
+        return len(self.sources) > 1 or self.above > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +128,20 @@ class Show:
     end: Term
     node: str
     values: tuple[Term, ...]
+    hides: bool = False
+    """Whether there are rows of other nodes too, which have no names here."""
 
 
-Step = Scan | Explode | Filter | Project | Group | Chunk | Repartition | Unpack | OwnWindow | Show
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """Show the rows of some nodes from here, beside what comes of the steps after."""
+
+    node: Term
+    """The node that a row is shown as: its own, or one whose instance it is as well."""
+    show: Show
+
+
+Step = Scan | Explode | Filter | Project | Group | Chunk | Repartition | Unpack | OwnWindow | Aside | Show
 
 
 def slot_column(state: str, slot: int) -> str:

@@ -100,6 +100,8 @@ class Target:
     """How many partitions its shuffles have; `None` if it is not told how to shuffle."""
     packing: Packing | None = None
     """How states may be packed into pane rows; `None` if they may not."""
+    reuses: bool = False
+    """Whether rows that were shuffled once can be read twice, as Spark does where a plan says the same thing twice."""
     streaming: bool = False
     is_one_operator: bool = False
     """Whether all windows must be computed from the events by one operator, as on a stream that updates its results."""
@@ -121,4 +123,4 @@ class Target:
         names = Names.of(query, "__fw_")
         packing = Packing.of(query) if partitions else None
         values = Values.of(query.parsed_aggregates, names, shared=query.kind is not Kind.HOLISTIC)
-        return cls(names, values, partitions, packing, streaming)
+        return cls(names, values, partitions, packing, reuses=partitions is not None, streaming=streaming)

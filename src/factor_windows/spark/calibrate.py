@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from factor_windows.algebra.pane_row import Packing
 from factor_windows.algebra.window import Window, hopping, tumbling
 from factor_windows.cost.prices import Prices
-from factor_windows.physical.choose import choose_layout, count_work, spark_cost
+from factor_windows.physical.choose import choose_layout, spark_cost
+from factor_windows.physical.work import Work
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.request import Search
@@ -134,7 +135,7 @@ def counted(plan: Pass, events: int, *, packing: Packing | None) -> dict[str, fl
     """Count what a plan does with so many events, by the names of the prices."""
     cost = spark_cost(plan)
     units = events / cost.rate
-    counts = count_work(choose_layout(plan, packing=packing), plan, replace(cost, units=units))
+    counts = Work(plan, replace(cost, units=units)).count(choose_layout(plan, packing=packing))
     return {name: count * units for name, count in counts.items()}
 
 

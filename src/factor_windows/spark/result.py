@@ -18,3 +18,8 @@ def apply_post_aggregation(query: Query, result: DataFrame) -> DataFrame:
     if query.parsed_output:
         result = result.select(*(F.expr(column.sql).alias(column.name) for column in query.parsed_output))
     return result.sparkSession.sql(query.outer, result=result) if query.outer else result
+
+
+def keeps_groups(rows: DataFrame) -> bool:
+    """Say whether Spark adds the columns that rows are grouped by to a result, as a setting has it."""
+    return rows.sparkSession.conf.get("spark.sql.retainGroupColumns", "true") == "true"

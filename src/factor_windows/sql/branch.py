@@ -144,14 +144,18 @@ class _Reader:
         return window_column(node, self.mentions)
 
     def _note(self, where: exp.Expr | None) -> str:
-        """Say that a bucket of null is missing, unless WHERE leaves it out anyway."""
+        """Say that rows of a bucket of null are refused, unless WHERE leaves them out anyway."""
         if self.bucket is None:
             return ""
         known = exp.Not(this=exp.Is(this=self.bucket.time.copy(), expression=exp.Null()))
         tests = conjuncts(sql_of(where)) if where is not None else ()
         if any(self.tables.form(tree_of(test)) == self.tables.form(known) for test in tests):
             return ""
-        return f"rows whose {sql_of(self.bucket.time)} is null are left out; Spark groups them as a bucket of their own"
+        time = sql_of(self.bucket.time)
+        return (
+            f"a row whose {time} is null ends the query with an error, since Spark groups such rows as a bucket of "
+            f"their own; WHERE {time} IS NOT NULL leaves them out"
+        )
 
     def _forms(self, keys: list[exp.Expr]) -> tuple[exp.Expr, ...]:
         """Return the keys in a form to compare; where two differ only by case, case tells them apart."""

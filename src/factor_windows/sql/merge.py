@@ -49,7 +49,7 @@ class _Merger:
             # Groups are of interest even where nothing is computed of them.
             self._column(0, _EVENTS)
         return Query(
-            time=first.time,
+            time=self._time(),
             keys=[f"{key.sql} AS {quoted(key.name)}" for key in first.keys],
             windows=[
                 replace(window, name=name)
@@ -64,6 +64,19 @@ class _Merger:
             absent=dict.fromkeys(name for branch in branches for name in branch.absent),
             asked=self._asked(),
         )
+
+    def _time(self) -> str:
+        """Write the time; where it is null, a row of a bucket ends the query, since null is no window."""
+        time = self.first.time
+        refusing = [place for place, branch in enumerate(self.branches) if branch.note]
+        if not refusing:
+            return time
+        message = exp.Literal.string(f"{time} is null, which is no window; add WHERE {time} IS NOT NULL")
+        error = f"raise_error({sql_of(message)})"
+        conditions = [self.conditions[place] for place in refusing]
+        if not self.is_same_where and all(conditions):
+            error = f"CASE WHEN {either(conditions)} THEN {error} END"
+        return f"coalesce({time}, {error})"
 
     def _asked(self) -> list[list[int]]:
         """List for each window the places of the aggregates that its branch shows, unless all show all."""

@@ -1,0 +1,132 @@
+"""What a layout takes: how often Spark does each thing that has a price."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from math import inf
+
+from factor_windows.algebra.graph import window_of
+from factor_windows.algebra.slices import clocks_to_ask
+from factor_windows.cost.spark import SparkCost
+from factor_windows.physical.assigner import ALWAYS, RAW
+from factor_windows.physical.layout import Distribution, Layout
+from factor_windows.tree import Pass
+
+PARTITIONS = 200
+"""How many partitions Spark's shuffles have by default."""
+ROWS_PER_PARTITION = 15_000
+"""How many rows Spark leaves in a partition, at least, where it may merge small ones: they take a megabyte."""
+FAST_HASH_GROUPS = 65_536
+"""How many groups Spark's fast hash table is taken to hold; updates of others take longer."""
+STAGES = {Distribution.BY_KEY: 1.0, Distribution.BY_KEY_AND_CHUNK: 3.0}
+"""What it takes to plan a move of partial results, and to generate its code, in stages: most of it in a first run."""
+STAGES_TO_PACK = 1.5
+"""The same for pane rows."""
+MOVES_TO_SORT = 2.4
+"""What it takes to move a row of partial results once more, and to sort it there, beyond a plain move."""
+
+
+class Work:
+    """What the layouts of one plan take per unit of time, for a stream and the partitions of a session."""
+
+    def __init__(self, plan: Pass, cost: SparkCost, partitions: int = PARTITIONS) -> None:
+        self.plan, self.cost, self.partitions = plan, cost, partitions
+        self.rows = [cost.rows_of(node.node) for node in plan.nodes]
+        self.clocks = [clocks_to_ask(node.window) for node in plan.nodes]
+        self.states = plan.workload.states
+
+    def price(self, layout: Layout) -> float:
+        """Return the nanoseconds that a layout takes per unit of time."""
+        return self.cost.prices.total(self.count(layout))
+
+    @cached_property
+    def naive_price(self) -> float:
+        """Return the same for the query as it is."""
+        return self.cost.prices.total(self.count_naive())
+
+    def count(self, layout: Layout) -> dict[str, float]:
+        """Count what prices are for."""
+        cost, rows = self.cost, self.rows
+        reads, edges, clocks = [], 0.0, 0.0
+        if layout.asides:
+            # Only instances of long ago are computed at all.
+            early = {each.target for level in layout.levels for each in level.assigners if each.before != ALWAYS}
+            rows = [0.0 if place in early else many for place, many in enumerate(rows)]
+        for level in layout.levels:
+            total = 0.0
+            for each in level.assigners:
+                if each.before != ALWAYS:
+                    continue
+                read = cost.rate if each.source == RAW else rows[each.source]
+                total += each.steps * read
+                if each.source != each.target:
+                    edges += (len(each.edges) - 1) * read
+                    clocks += self.clocks[each.target] * read * each.steps
+            reads.append(total)
+        emitted = [self.first_rows(layout), *(sum(rows[place] for place in level.nodes) for level in layout.levels[1:])]
+        crowded = 0.0
+        if cost.keyed:
+            crowded = reads[0]
+        elif FAST_HASH_GROUPS < emitted[0] * cost.units < inf:
+            crowded = reads[0] * (1 - FAST_HASH_GROUPS / (emitted[0] * cost.units))
+        moves, moved = self._moves(layout, reads, emitted)
+        row = layout.pane_row
+        unpacked = sum(rows[place] for place in layout.unpacked(self.plan)) if row else 0.0
+        # What is shown from a level is finished there once more, for the next one.
+        levels = layout.levels[:-1] if layout.asides else ()
+        twice = [made for level, made in zip(levels, emitted, strict=False) if layout.shown(self.plan, level)]
+        fixed = moves + 1 + len(twice) + STAGES.get(layout.distribution, 0.0) + STAGES_TO_PACK * bool(row)
+        return {
+            "update": reads[0],
+            "merge": sum(reads[1:]),
+            "crowded": crowded,
+            "edge": edges,
+            "clock": clocks,
+            "state": (self.states - 1) * reads[0],
+            "explode": cost.rate if sum(each.steps for each in layout.levels[0].assigners) > 1 else 0.0,
+            "slot": cost.rate * row.columns if row else 0.0,
+            "stage": fixed / cost.units,
+            "scan": cost.rate,
+            "shuffle": moved,
+            "group": sum(emitted) + sum(twice) + unpacked,
+        }
+
+    def count_naive(self) -> dict[str, float]:
+        """Count the same for the query as it is: each window from the events, in a branch of a union of its own."""
+        cost, outputs = self.cost, self.plan.outputs
+        windows = [window_of(output.node) for output in outputs]
+        rows = sum(cost.rows_of(output.node) for output in outputs)
+        instances = [-(-window.range // window.slide) for window in windows]
+        updates = cost.rate * sum(instances)
+        return {
+            "scan": cost.rate * len(windows),
+            "update": updates,
+            "explode": cost.rate * sum(each > 1 for each in instances),
+            "window": updates,
+            # Nothing is exploded on the way, which makes hash tables of keys cheaper to reach.
+            "crowded": updates / 2 if cost.keyed else 0.0,
+            "state": (self.states - 1) * updates,
+            "shuffle": rows,
+            "group": rows,
+            "stage": len(windows) / cost.units,
+        }
+
+    def first_rows(self, layout: Layout) -> float:
+        """Count the rows that the first level emits: those of its nodes, or pane rows."""
+        nodes = layout.levels[0].nodes
+        if layout.pane_row is None:
+            return sum(self.rows[place] for place in nodes)
+        return self.cost.rows_of(replace(self.plan.nodes[nodes[0]].node, window=layout.pane_row.window))
+
+    def _moves(self, layout: Layout, reads: list[float], emitted: list[float]) -> tuple[int, float]:
+        """Count how often rows are moved, and how many."""
+        match layout.distribution:
+            case Distribution.EVENTS_BY_KEY:
+                return 1, self.cost.rate
+            case Distribution.BY_LEVEL:
+                # Each partition has partial results of most instances, and sends them all.
+                spread = max(2.0, min(self.partitions, emitted[0] * self.cost.units / ROWS_PER_PARTITION))
+                partial = (min(read, spread * made) for read, made in zip(reads[1:], emitted[1:], strict=True))
+                return len(layout.levels), emitted[0] + sum(partial)
+        return 2, emitted[0] * (2 + MOVES_TO_SORT)
