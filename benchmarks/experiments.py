@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from benchmarks.window_sets import GENERATORS, random_windows
+from factor_windows.algebra.calendar import calendar
 from factor_windows.algebra.window import Window, hopping, tumbling
 from factor_windows.query import Query
 
@@ -49,6 +50,7 @@ STREAMS = {
     "hundreds of keys": Stream(rate=100, keys=200),
     "thousands of keys": Stream(rate=100, keys=20_000),
     "sparse keys": Stream(rate=100, keys=1_000_000),
+    "two years": Stream(rate=10_000_000 / (730 * 86_400), keys=20),
 }
 """`synthetic` is the paper's, one event per unit of time; `factory` stands in for its Real-32M; `plugs` are real."""
 PLUGS = 3_034_526
@@ -106,12 +108,14 @@ def cases(*, quick: bool = False, sets: int | None = None, events: int | None = 
         yield from _tables(("dense",), small, (5, 10), sets or 1)
         yield from _growth(small, GROWTH[:4])
         yield from list(_peers(small))[:2]
+        yield from _calendars(small)
         return
     yield from _tables(("dense", "devices"), large, SIZES, sets or 1)
     yield from _peers(large)
     yield from _tables(("plugs",), PLUGS, (5, 10), sets or 1)
     yield from _growth(small, GROWTH)
     yield from _extremes(small)
+    yield from _calendars(large)
     yield from _functions(small, sets or 1)
     yield from _tables(("synthetic",), small, SIZES, sets or 1)
     yield from _tables(("factory",), small, (5, 10), sets or 1)
@@ -165,6 +169,17 @@ def _extremes(events: int) -> Iterator[Case]:
     yield Case("extremes", "devices", events, "15, 17 and 19 seconds", primes, contenders=who)
     yield Case("extremes", "devices", events, "1 hour by 10 seconds", hour, contenders=("naive", "factor", "best"))
     yield Case("extremes", "sparse keys", events, "1 to 10 minutes", minutes, contenders=who)
+
+
+def _calendars(events: int) -> Iterator[Case]:
+    """Local days and longer beside short windows, and days of places that have little in common."""
+    who = ("naive", "best", ALONE)
+    zones = ("Europe/Berlin", "America/New_York", "Asia/Kolkata", "Asia/Tokyo", "Australia/Sydney")
+    local = [calendar(f"1 {unit}", zone=zones[0]) for unit in ("day", "month", "quarter", "year")]
+    days = [calendar("1 day", zone=zone) for zone in zones]
+    for setup, made in (("15 minutes to a year", [tumbling("15m"), *local]), ("days of five zones", days)):
+        windows = tuple(window for window in made if isinstance(window, Window))
+        yield Case("calendars", "two years", events, setup, windows, contenders=who)
 
 
 def _peers(events: int) -> Iterator[Case]:

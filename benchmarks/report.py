@@ -244,6 +244,14 @@ def _other_queries(results: Sequence[Result], captions: dict[str, str]) -> Itera
         yield tables.time_table(
             own, "windows", lambda each: f"{each.setup}, {each.stream}, {amount(each.events)} events"
         )
+    if own := chosen(results, experiment="calendars"):
+        yield "## Calendar windows"
+        yield (
+            f"{amount(own[0].events)} events of 20 devices over two years. A day, month, quarter and year of Berlin "
+            "beside quarter hours; days of Berlin, New York, Kolkata, Tokyo and Sydney. `one window` is the first of "
+            "them alone."
+        )
+        yield tables.time_table(own, "windows", lambda each: each.setup)
 
 
 def _other_engines(results: Sequence[Result], captions: dict[str, str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import factor_windows as fw
 from factor_windows import WindowError
 from factor_windows.algebra.calendar import parse_window
-from factor_windows.algebra.clock import Clock
+from factor_windows.algebra.clock import DAY, Clock
 from factor_windows.algebra.graph import can_make
 from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.slices import Slices, is_partition, refines, slices_of
@@ -224,3 +224,18 @@ def test_equal_calendars_are_equal_windows():
     assert fw.calendar("3 months", zone="Asia/Tokyo") == fw.calendar("1 quarter", zone="Asia/Tokyo", name="mine")
     assert fw.calendar("1 month", zone="Asia/Tokyo") != fw.calendar("1 month", zone="Asia/Seoul")
     assert Clock("Asia/Tokyo", "day") < Clock("Asia/Tokyo", "month")
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Kathmandu", "Africa/Monrovia", "Australia/Lord_Howe", "UTC"])
+def test_slices_are_a_window_since_the_clock_is_on_its_grid(zone):
+    """What starts since then is shown as the window without being merged; what starts before is merged."""
+    quarters, day = fw.tumbling("15 minutes"), fw.calendar("1 day", zone=zone)
+    slices = Slices(((quarters.slide, 0),), ((Clock(zone, "day"), (1, 0)),))
+    since = slices.same_since(quarters)
+    assert since < 5_000 * DAY
+    first = int(-(-max(since, 0) // quarters.slide)) * quarters.slide
+    for start in range(first, first + 2 * DAY, quarters.slide):
+        assert slices.bounds_of(start) == quarters.bounds_of(start)
+        assert slices.starts_of(start + 7) == (start,)
+    assert slices.same_since(day) == slices.same_since(fw.hopping("30m", "15m")) == float("inf")
+    assert slices.same_since(fw.tumbling("15m", offset="5m")) == slices.same_since(fw.tumbling("1h")) == float("inf")

@@ -2,19 +2,24 @@
 
 import os
 import random
+from functools import reduce
 
 import pytest
 from fuzzing.batch import Case, check, draw_cases
 from fuzzing.data import Data, row
 from fuzzing.many import check_many
-from fuzzing.results import differing, unlike, values_of
+from fuzzing.naive import by_hand
+from fuzzing.results import collected, differing, unlike, values_of
 from fuzzing.scalars import check_scalars
 from fuzzing.settings import Settings
 from fuzzing.statements import check_statements, draw_statements
 from fuzzing.streams import check_stream
+from fuzzing.zones import DAY, ZONES, changes, offset
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DecimalType, LongType, StructField, StructType
 
-from factor_windows import Query, Window
+from factor_windows import Query, Window, calendar, tumbling
 
 SEEDS = int(os.environ.get("FACTOR_WINDOWS_SEEDS", "1"))
 
@@ -67,6 +72,46 @@ def test_windows_that_reach_over_the_edge_of_a_chunk_are_whole_and_come_once(spa
     assert (
         check(spark, [Case(Data(rows), query, {"search": "coverage", "rate": 100, "unit": "1 second"}, "chunks")]) == []
     )
+
+
+def test_what_a_level_shows_aside_comes_once_before_1970_and_since(spark):
+    seconds = [*range(1_711_800_000, 1_711_900_000, 5_000), *range(-100_000, 200_000, 9_000), -2_500_000_000]
+    windows = [tumbling("1 hour"), calendar("1 day", zone="Europe/Berlin"), calendar("1 month", zone="Europe/Berlin")]
+    query = Query(time="ts", keys=["k"], windows=windows, aggregates=["count(*)", "sum(n)"])
+    data = Data([row(ts=second * 1_000_000, n=second % 7) for second in seconds])
+    case = Case(data, query, {"search": "slicing", "rate": 100, "unit": "1 second"}, "asides")
+    assert check(spark, [case]) == []
+
+
+def test_python_and_java_set_the_clocks_of_the_drawn_zones_alike(spark):
+    points = [
+        (zone, second, offset(zone, second))
+        for zone in ZONES
+        for change in changes(zone, -2_208_988_800, 4_102_444_800, probe=14 * DAY)
+        for second in (change - 1, change)
+    ]
+    shifted = "unix_seconds(from_utc_timestamp(timestamp_seconds(second), zone)) - second"
+    differing = spark.createDataFrame(points, "zone string, second bigint, shift bigint").where(f"{shifted} <> shift")
+    assert differing.collect() == []
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Africa/Monrovia"])
+def test_what_is_looked_up_by_hand_is_what_date_trunc_gives(spark, zone):
+    """These zones have each midnight once. Elsewhere date_trunc counts otherwise; docs/theory.md says how."""
+    units = {"day": "1 day", "week": "1 week", "month": "1 month", "quarter": "3 months", "year": "1 year"}
+    edges = changes(zone, 0, 40 * 366 * DAY, probe=DAY)[:60]
+    seconds = [*(edge + away for edge in edges for away in (-7_200, -1, 0, 80_000)), *range(0, 10**8, 10**6)]
+    data = Data([row(ts=second * 1_000_000 + second % 2, n=1) for second in seconds])
+    windows = [calendar(length, zone=zone, name=unit) for unit, length in units.items()]
+    events = data.frame(spark)
+    found = by_hand(Query(time="ts", windows=windows, aggregates=["sum(n)"]), events, data.times)
+    grouped = []
+    for unit, length in units.items():
+        local = F.date_trunc(unit, F.from_utc_timestamp("ts", zone))
+        ends = [F.to_utc_timestamp(each, zone) for each in (local, local + F.expr(f"INTERVAL {length}"))]
+        grouped.append(events.groupBy(F.lit(unit), *ends).agg(F.sum("n")))
+    both = collected({"by hand": found, "date_trunc": reduce(DataFrame.unionAll, grouped)})
+    assert sorted(both["by hand"]) == sorted(both["date_trunc"])
 
 
 def test_a_session_of_its_own_leaves_other_sessions_as_they_are(spark):

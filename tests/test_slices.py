@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import window_sets, windows
 from test_coverage import instances_inside, instances_of_a_period, related
 
-from factor_windows import Window
+from factor_windows import Query, Window, optimize, tumbling
 from factor_windows.algebra.coverage import covers, fewest, fewest_set, partitions, tiles
 from factor_windows.algebra.graph import can_make
 from factor_windows.algebra.slices import (
@@ -146,3 +146,12 @@ def test_a_partition_of_the_paper_is_one_here(pair):
     if pair[0] != pair[1] and partitions(*pair):
         assert refines(*pair)
         assert tiles(*pair)
+
+
+def test_slices_whose_first_edges_are_at_equal_distances_have_the_later_ones_too():
+    """The first day ends after five thousand pieces of 17 seconds, and within one."""
+    windows = [tumbling("17 seconds"), tumbling("1 day")]
+    slices = slices_of(windows)
+    assert all(refines(slices, window) for window in windows)
+    plan = optimize(Query(time="t", windows=windows, aggregates=["sum(v)"]), search="slicing", rate=1000)
+    assert {node.parent for node in plan.nodes if node.exposed} == {slices.label}

@@ -183,7 +183,9 @@ def slices_of(windows: Iterable[Segmentation]) -> Segmentation:
     pieces = pieces_of(slices.edges)
     offset = slices.edges[0][1]
     even = Window(range=pieces.lengths[0][0], slide=pieces.lengths[0][0], offset=offset)
-    return even if len(pieces.lengths) == 1 and refines(slices, even) else slices
+    # Pieces are looked at for a while only, in which an edge may be missing.
+    is_even = len(pieces.lengths) == 1 and refines(slices, even) and refines(even, slices)
+    return even if is_even else slices
 
 
 Edges = Mapping[Clock | None, Sequence[Progression]]
