@@ -460,3 +460,17 @@ def test_flink_gets_cumulate_and_no_zone():
     with pytest.raises(QueryError, match=r"1 month \[Europe/Berlin\]") as found:
         text(fw.tumbling("1h"), fw.calendar("1 month", zone=BERLIN))
     assert "\n" not in str(found.value)
+
+
+def test_dates_are_local_to_queries_with_calendars_only(spark):
+    """Alone, each query has its own reading; together they would have one, so they are refused."""
+    dates = spark.sql("SELECT DATE '2024-01-05' AS d, 1 AS v")
+    month = fw.Query(time="d", windows=[fw.calendar("1 month")], aggregates=["sum(v)"], name="month")
+    hour = fw.Query(time="d", windows=[fw.cumulating("1 day", step="12 hours")], aggregates=["sum(v)"], name="hour")
+    for query, kind in ((month, "timestamp_ntz"), (hour, "timestamp")):
+        found, expected = fw.optimize(query).run(dates), naive(query, dates)
+        assert found.schema["window_start"].dataType.simpleString() == kind
+        assert found.schema["window_start"].dataType == expected.schema["window_start"].dataType
+        assert sorted(found.collect()) == sorted(expected.collect())
+    with pytest.raises(QueryError, match="time 'd' is a date, which is a local day to a query with a calendar"):
+        fw.optimize([month, hour]).run(dates)

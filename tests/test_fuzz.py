@@ -114,6 +114,14 @@ def test_what_is_looked_up_by_hand_is_what_date_trunc_gives(spark, zone):
     assert sorted(both["by hand"]) == sorted(both["date_trunc"])
 
 
+def test_what_reads_a_window_that_is_slices_reads_the_slices(spark):
+    """Levels that show what they compute have hours of before 1970 only: two hours are made of the slices."""
+    windows = [calendar("1 month", zone="Europe/Berlin"), tumbling("1 hour"), tumbling("2 hours")]
+    query = Query(time="ts", windows=windows, aggregates=["sum(n)"])
+    data = Data([row(ts=1_700_000_000_000_000, n=1), row(ts=-1_700_000_000_000_000, n=2)])
+    assert check(spark, [Case(data, query, {"search": "best"}, "asides")]) == []
+
+
 def test_a_session_of_its_own_leaves_other_sessions_as_they_are(spark):
     settings = Settings(zone="Asia/Kolkata", ansi=False, case_sensitive=True, partitions=200)
     before = {name: spark.conf.get(name) for name in settings.values}

@@ -74,6 +74,7 @@ def look_at(query, events):
 def test_a_head_says_how_dense_events_are_in_any_order(spark, tmp_path, monkeypatch, is_shuffled):
     monkeypatch.setattr(spark_batch, "HEAD_NANOSECONDS", -1)
     monkeypatch.setattr(spark_batch, "FEW_EVENTS", 0)
+    monkeypatch.setattr(spark_batch, "VERY_FEW_EVENTS", 0)
     times = [place * SECOND // 10 for place in range(20_000)]
     keys = [place % 20 for place in range(20_000)]
     both = list(zip(times, keys, strict=True))
@@ -99,6 +100,7 @@ def test_few_events_are_counted_and_nothing_runs_on_spark(spark, tmp_path):
 def test_what_costs_a_pass_is_not_looked_at(spark, monkeypatch):
     monkeypatch.setattr(spark_batch, "HEAD_NANOSECONDS", -1)
     monkeypatch.setattr(spark_batch, "FEW_EVENTS", 0)
+    monkeypatch.setattr(spark_batch, "VERY_FEW_EVENTS", 0)
     events = spark.range(1_000).selectExpr("timestamp_seconds(id) AS ts", "id % 3 AS k", "id AS v")
     query = query_of(fw.tumbling("1m"), fw.tumbling("2m"))
     with NoJobs(spark):

@@ -295,7 +295,7 @@ def test_nan_is_the_greatest_in_pane_rows_too():
 def test_calendars_give_the_same_rows_in_every_layout_also_grouped_by_ticks(zone, function):
     """Operators group by ticks and ask for instants afterwards, in chunks of time too; text asks at once."""
     windows = [fw.calendar("1 day", zone=zone), fw.calendar("7 days", slide="1 day", zone=zone)]
-    windows += [fw.calendar("1 month", zone=zone), tumbling("6 hours")]
+    windows += [fw.calendar("1 month", zone=zone), tumbling("30 minutes"), tumbling("6 hours"), tumbling("12 hours")]
     query = Query(time="t", keys=["k"], windows=windows, aggregates=[function])
     seconds = [begin + place * 7_777 for begin in (1_325_000_000, -777_000, -2_000_000_000) for place in range(40)]
     events = [{"t": second * 1_000_000, "k": second % 2, "v": second % 7} for second in seconds]

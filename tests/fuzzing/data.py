@@ -97,8 +97,9 @@ class Data:
     @property
     def times(self) -> set[int]:
         """List the times that events may have by any column, in microseconds; those of dates are whole days."""
-        known = [(event[0], event[list(COLUMNS).index("sts")]) for event in self.rows]
-        found = {time for time, _ in known if time is not None} | {_micros(text) for _, text in known if text != "n/a"}
+        place = list(COLUMNS).index("sts")
+        found = {event[0] for event in self.rows if event[0] is not None}
+        found |= {_micros(event[place]) for event in self.rows if event[place] not in (None, "n/a")}
         return found | {time - time % (DAY * 1_000_000) for time in found if self.kind == "date"}
 
     @property

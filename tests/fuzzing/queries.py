@@ -29,13 +29,19 @@ GROWING = (
     *(("1 quarter", "1 month"), ("1 year", "1 month"), ("1 year", "1 quarter"), ("2 years", "1 year")),
 )
 """Ranges, slides and steps of calendars."""
+PARTS_OF_DAYS = (
+    *(fw.tumbling(length) for length in ("15 minutes", "30 minutes", "1 hour", "2 hours", "6 hours", "1 day")),
+    *(fw.hopping("6 hours", "1 hour"), fw.tumbling("1 hour", offset="30 minutes")),
+)
+"""What makes up local days of many zones."""
 SEARCHES = ("none", "coverage", "factor", "slicing", "best", "best")
 
 
 def draw_windows(rng: random.Random, data: Data) -> list[AnyWindow]:
     """Draw windows of fixed lengths, and of calendars if the data has zones; once in a while one grows."""
     if data.zones and rng.random() < 0.8:
-        fixed = rng.sample(found := _fixed(rng), min(len(found), rng.choice([0, 1, 1, 3])))
+        known = _fixed(rng) if rng.random() < 0.5 else PARTS_OF_DAYS
+        fixed = rng.sample(known, min(len(known), rng.choice([0, 1, 2, 3])))
         made = [*(_calendar(rng, rng.choice(data.zones)) for _ in range(rng.choice([1, 2, 3, 5]))), *fixed]
     else:
         made = _fixed(rng)

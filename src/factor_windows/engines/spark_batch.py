@@ -18,7 +18,7 @@ from factor_windows.errors import OptionError
 from factor_windows.functions.guards import in_order
 from factor_windows.functions.table import State
 from factor_windows.physical import PhysicalPlan, Target
-from factor_windows.physical.choose import least_regret, spark_cost
+from factor_windows.physical.choose import FEW_EVENTS, least_regret, spark_cost
 from factor_windows.physical.steps import Aside, Chunk, Group, Repartition, Step, Unpack, slot_column
 from factor_windows.physical.terms import look_up
 from factor_windows.physical.work import PARTITIONS, Work
@@ -36,7 +36,7 @@ from factor_windows.tree import Pass
 
 HEAD_NANOSECONDS = 250_000_000
 """What a look at the head of events takes: a tenth of a second, and about half a second in a first run."""
-FEW_EVENTS = 200_000
+VERY_FEW_EVENTS = 20_000
 """So few events are not worth a thought about how dense they are."""
 OWN_QUERY = "one window has nothing to share: your query runs as it is"
 OWN_QUERIES = "the windows have too little to share for these events: your query runs as it is"
@@ -149,14 +149,14 @@ def look_at(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Look
         nonlocal model
         if is_given or count == inf:
             return not is_given
-        if count < FEW_EVENTS:
+        if count < VERY_FEW_EVENTS:
             return False
         counted = replace(plan, cost_model=cost.seen(Look(count)))
         packing, partitions = packing_of(query, on_spark.types), _partitions(on_spark)
         regret, model = least_regret(
             counted, partitions=partitions, packing=packing, reuses=_reuses(on_spark), or_naive=_can_be_naive(plan)
         )
-        return regret > HEAD_NANOSECONDS
+        return count >= FEW_EVENTS and regret > HEAD_NANOSECONDS
 
     known = events.where(in_order(query.where)) if query.where else events
     fields = zip(query.parsed_keys, on_spark.types.keys, strict=True)

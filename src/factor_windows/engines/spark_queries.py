@@ -13,7 +13,7 @@ from os import PathLike
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import DoubleType, FloatType, StringType, StructField
+from pyspark.sql.types import DateType, DoubleType, FloatType, StringType, StructField
 
 from factor_windows.cost.spark import SparkCost
 from factor_windows.engines import spark_batch as one_batch
@@ -28,6 +28,7 @@ from factor_windows.spark.messages import spark_says
 from factor_windows.spark.nullability import never_null
 from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
 from factor_windows.spark.split_by_query import remember
+from factor_windows.spark.types import has_calendars
 from factor_windows.tree import Pass
 from factor_windows.workload import FLAG, Member
 
@@ -157,6 +158,8 @@ def fit_to_events(plan: Plan, events: DataFrame) -> Plan:
         flag = f"_{flag}"
     if flag != FLAG and any(each.workload.flags for each in plan.passes):
         plan = plan_request(replace(plan.request, flag=flag))
+    for each in plan.passes:
+        _check_dates(each, events)
     bases = {column for each in plan.passes for column in _determinants(each)}
     if bases:
         fields = events.select(*(F.expr(column) for column in sorted(bases))).schema
@@ -165,6 +168,18 @@ def fit_to_events(plan: Plan, events: DataFrame) -> Plan:
         if loose:
             plan = plan_request(replace(plan.request, derive=False, flag=flag))
     return plan
+
+
+def _check_dates(each: Pass, events: DataFrame) -> None:
+    """Refuse queries with and without calendars over dates, which are not the same time to both."""
+    if len({has_calendars(member.query) for member in each.workload.members}) == 1:
+        return
+    time = each.query.parsed_time
+    if isinstance(events.select(F.expr(time.sql)).schema[0].dataType, DateType):
+        raise QueryError(
+            f"time {each.query.time!r} is a date, which is a local day to a query with a calendar and midnight of the "
+            f"session's time zone to one without; write CAST({time.sql} AS TIMESTAMP) in all, or plan them apart"
+        )
 
 
 def _is_exact(kind: object) -> bool:

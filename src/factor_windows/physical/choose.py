@@ -32,6 +32,8 @@ WORTH_A_LEVEL = 1.05
 """How much less work a level more must leave: shallow plans are easier to read and surer to do well."""
 WORTH_AN_OPERATOR = 1.7
 """The same for a third or later level on a stream, a stateful operator more that commits in every micro-batch."""
+FEW_EVENTS = 200_000
+"""So few events are not looked at, and may be brought together by key even if nobody knows how many keys there are."""
 ASSUMED_EVENTS = 1e7
 """How many events a batch is taken to have, if nobody knows."""
 DENSITIES = (3.0, 0.1)
@@ -74,8 +76,8 @@ def least_regret(
 ) -> tuple[float, SparkCost]:
     """Return how many nanoseconds not knowing how dense events are may cost, and the density to take them for.
 
-    Each density has its best layout. That one is taken which loses least, against the best, where it loses most. The
-    query as it is may be one of them.
+    Each density has its best layout. Of these that one is taken which loses least, against the others, where it loses
+    most. The query as it is may be one of them.
     """
     cost = spark_cost(plan)
     shortest = min(float(mean_length(node.window)) for node in plan.nodes)
@@ -87,10 +89,10 @@ def least_regret(
     works = [Work(plan, model, partitions) for model in models]
     taken = [[work.price(each) * work.cost.units for work in works] for each in options]
     taken += [[work.naive_price * work.cost.units for work in works]] if or_naive else []
-    best = [min(each) for each in zip(*taken, strict=True)]
-    losses = [[time - least for time, least in zip(each, best, strict=True)] for each in taken]
-    least = min(losses, key=max)
-    return max(least), models[least.index(min(least))]
+    best = [min(taken, key=lambda times: times[place]) for place in range(len(models))]
+    least = [times[place] for place, times in enumerate(best)]
+    losses = [max(time - lowest for time, lowest in zip(times, least, strict=True)) for times in best]
+    return min(losses), models[losses.index(min(losses))]
 
 
 def spark_cost(plan: Pass) -> SparkCost:
@@ -106,7 +108,8 @@ def _distributions(layout: Layout, plan: Pass, partitions: int, cost: SparkCost)
     yield layout
     if plan.has_several_keys or layout.asides:
         return
-    if cost.keyed and not cost.assumed and layout.pane_row is None and len(plan.nodes) > 1:
+    is_safe = not cost.assumed or cost.rate * cost.units < FEW_EVENTS
+    if cost.keyed and is_safe and layout.pane_row is None and len(plan.nodes) > 1:
         yield replace(layout, distribution=Distribution.EVENTS_BY_KEY)
     if len(layout.levels) == 1:
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations
@@ -143,6 +143,9 @@ def flatten(
     to them. With `asides`, what is shown need not pass through the levels after its own.
     """
     reads = _reads(plan, kept, premerged)
+    same = _same_as_what_they_read(plan, reads) if asides else {}
+    # They are computed for times of long ago only: who reads them reads what they read.
+    reads = {node: reads[above] if above in same else above for node, above in reads.items()}
     depth: dict[int, int] = {RAW: 0}
     for node, above in reads.items():
         depth[node] = 1 if node in premerged else depth[above] + 1
@@ -160,7 +163,7 @@ def flatten(
         made = [node for node in reads if node in premerged] if step == 1 else []
         assigners = (
             *(Assigner(node, node) for node in passing),
-            *(_assigner(plan, reads[node], node, kind, asides=asides) for node in new),
+            *(replace(_assigner(plan, reads[node], node, kind), before=same.get(node, ALWAYS)) for node in new),
         )
         levels.append(Level(nodes=(*passing, *new, *made), assigners=assigners))
     return tuple(levels)
@@ -196,9 +199,18 @@ def _depths(plan: Pass) -> dict[str | None, int]:
     return depths
 
 
-def _assigner(plan: Pass, source: int, target: int, kind: Kind, *, asides: bool) -> Assigner:
-    parent, child = None if source == RAW else plan.nodes[source].window, plan.nodes[target].window
-    assigner = assign(source, target, parent, child, kind)
-    if not asides or not isinstance(parent, Slices) or not plan.nodes[target].exposed:
-        return assigner
-    return replace(assigner, before=int(max(-ALWAYS, min(parent.same_since(child), ALWAYS))))
+def _assigner(plan: Pass, source: int, target: int, kind: Kind) -> Assigner:
+    parent = None if source == RAW else plan.nodes[source].window
+    return assign(source, target, parent, plan.nodes[target].window, kind)
+
+
+def _same_as_what_they_read(plan: Pass, reads: Mapping[int, int]) -> dict[int, int]:
+    """Return the nodes whose instances are, since some time, the slices that they read, each with that time."""
+    found = {}
+    for node, above in reads.items():
+        slices = plan.nodes[above].window if above != RAW else None
+        if isinstance(slices, Slices) and plan.nodes[node].exposed:
+            since = slices.same_since(plan.nodes[node].window)
+            if since < ALWAYS:
+                found[node] = int(max(since, -ALWAYS))
+    return found

@@ -46,7 +46,7 @@ def naive(query: Query, events: DataFrame) -> DataFrame:
 def _instances(query: Query, window: AnyWindow, events: DataFrame) -> tuple[DataFrame, Column]:
     """Return the events, and what tells the instance of each."""
     if isinstance(window, Growing) or window.clock is not None:
-        return with_instances(window, query.parsed_time.sql, events)
+        return with_instances(window, query.parsed_time.sql, events, calendar=has_calendars(query))
     lengths = (f"'{length} microseconds'" for length in (window.range, window.slide, window.offset))
     return events, F.expr(f"window({_time(query, events)}, {', '.join(lengths)})")
 

@@ -15,9 +15,12 @@ _TIME, _STEP, _START = "__fw_naive_time", "__fw_naive_step", "__fw_naive_start"
 _SPARK = SparkLocalTime()
 
 
-def with_instances(window: AnyWindow, time: str, events: DataFrame) -> tuple[DataFrame, Column]:
-    """Give each event once to every instance that holds it, and return the instance, with `start` and `end`."""
-    kind = time_of(events.select(F.expr(time)).schema[0].dataType, calendar=True)
+def with_instances(window: AnyWindow, time: str, events: DataFrame, *, calendar: bool) -> tuple[DataFrame, Column]:
+    """Give each event once to every instance that holds it, and return the instance, with `start` and `end`.
+
+    To a query with a `calendar` dates are local.
+    """
+    kind = time_of(events.select(F.expr(time)).schema[0].dataType, calendar=calendar)
     micros = F.expr(microseconds(time, kind))
     counted = window.steps if isinstance(window, Growing) else -(-window.range // window.slide)
     steps = events.where(f"({time}) IS NOT NULL").withColumn(_TIME, micros)
