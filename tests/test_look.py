@@ -246,3 +246,11 @@ def test_a_columns_type_is_known_without_spark_only_where_its_name_means_the_col
     expected = T.BooleanType() if name == "true" else T.StringType()
     assert SparkColumns(query, events).types.results[0].type == expected
     assert fw.optimize(query).run(events).count() == 5
+
+
+@pytest.mark.parametrize("lengths", [["20s"], ["20s", "1m"]])
+def test_what_is_made_of_several_calls_is_shown_by_its_name(spark, lengths):
+    events = spark.range(100).selectExpr("timestamp_seconds(id) AS ts", "id AS v")
+    windows = list(map(fw.tumbling, lengths))
+    found = fw.aggregate(events, time="ts", windows=windows, aggregates=["max(v) - min(v) AS spread"])
+    assert {row["spread"] for row in found.where("window_id = '20 seconds'").collect()} == {19}

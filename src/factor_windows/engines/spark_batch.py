@@ -101,7 +101,8 @@ def _can_be_naive(plan: Pass) -> bool:
     is_whole = not query.asked and [each.names for each in plan.outputs] == list(query.names.values())
     is_whole = is_whole and len(set(query.window_names)) == len(query.windows)
     is_sparks = all(isinstance(window, Window) and window.clock is None for window in query.windows)
-    return is_whole and is_sparks and not plan.workload.derived and not by_time
+    # What is made of several calls is shown by names of ours for these.
+    return is_whole and is_sparks and not plan.workload.derived and not by_time and not query.formulas
 
 
 def _own_query(query: Query, events: DataFrame) -> DataFrame:
