@@ -93,17 +93,18 @@ class _Compiler:
         if self.layout.distribution is Distribution.EVENTS_BY_KEY:
             yield Repartition(self.names.keys, self.layout.partitions)
         first, *others = self.layout.levels
-        yield from self._pack() if row else self._level(first, None, is_first=True, is_last=not others)
+        yield from self._pack() if row else self._level(first, None)
         if others:
             yield from self._shuffle()
         if row:
             yield self._unpack()
         for above, level in pairwise(self.layout.levels):
-            yield from self._level(level, above, is_first=False, is_last=level is others[-1])
+            yield from self._level(level, above)
         yield self._show(self.layout.levels[-1])
 
-    def _level(self, level: Level, above: Level | None, *, is_first: bool, is_last: bool) -> Iterator[Step]:
-        """Give each row to its instances, and group by instance."""
+    def _level(self, level: Level, above: Level | None) -> Iterator[Step]:
+        """Give each row, of the level above or an event, to its instances, and group by instance."""
+        is_first, is_last = above is None, level is self.layout.levels[-1]
         begin: Term = Column(self.names.time if is_first else self.names.start)
         entries = level.entries
         if self.layout.asides and not is_first:

@@ -70,17 +70,12 @@ class Layout:
 
     def shown(self, plan: Pass, level: Level) -> tuple[int, ...]:
         """List the nodes that are shown from a level."""
-        if not self.asides:
-            return (
-                tuple(place for place in level.nodes if plan.nodes[place].exposed) if level is self.levels[-1] else ()
-            )
-        new = {each.target for each in level.assigners if not each.passes_through}
-        return (*(place for place in level.nodes if place in new and plan.nodes[place].exposed), *self.same(level))
+        if not self.asides and level is not self.levels[-1]:
+            return ()
+        return (*(place for place in level.nodes if plan.nodes[place].exposed), *self.same(level))
 
     def same(self, level: Level) -> dict[int, Assigner]:
         """Return the nodes of later levels whose instances, but for early ones, are rows of a level as they are."""
-        if not self.asides:
-            return {}
         each_of_all = (each for other in self.levels for each in other.assigners)
         return {each.target: each for each in each_of_all if each.before != ALWAYS and each.source in level.nodes}
 
