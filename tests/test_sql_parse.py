@@ -212,7 +212,27 @@ BAD = {
     "no FROM": ("SELECT max(v) GROUP BY window(ts, '1 hour')", "no FROM"),
     "an update": ("UPDATE r SET a = 1", "not supported"),
     "a dropped table": ("DROP TABLE r", "not supported"),
-    "session windows": ("SELECT max(v) FROM r GROUP BY session_window(ts, '5 minutes')", "session_window is not supp"),
+    "a session without a gap": ("SELECT max(v) FROM r GROUP BY session_window(ts)", "session_window.ts, '30 minutes'"),
+    "a gap for each event": (
+        "SELECT max(v) FROM r GROUP BY session_window(ts, CASE WHEN v > 1 THEN '5 minutes' ELSE '1 hour' END)",
+        "is not a length of time",
+    ),
+    "a session that hops": (
+        "SELECT max(v) FROM r GROUP BY WINDOWS(ts, 'SESSION 5 minutes SLIDE 1 minute')",
+        "is a session, which has no SLIDE",
+    ),
+    "a session in a list": (
+        "SELECT max(v) FROM r GROUP BY WINDOWS(ts, session_window(ts, '5 minutes'))",
+        "write such as 'SESSION 30 minutes'",
+    ),
+    "Flink's session as a table": (
+        "SELECT max(v) FROM TABLE(SESSION(TABLE r, DESCRIPTOR(ts), INTERVAL '5' MINUTE)) GROUP BY window_end",
+        "write GROUP BY k, SESSION",
+    ),
+    "Flink's session with an offset": (
+        "SELECT max(v) FROM r GROUP BY SESSION(ts, INTERVAL '5' MINUTE, INTERVAL '1' MINUTE)",
+        "SESSION is written SESSION.ts, gap.",
+    ),
     "Azure's session windows": (
         "SELECT max(v) FROM r TIMESTAMP BY ts GROUP BY SessionWindow(minute, 5)",
         "SessionWind",

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 from factor_windows.algebra.calendar import AnyWindow, calendar, cumulating
+from factor_windows.algebra.session import Session, session
 from factor_windows.algebra.window import Window, hopping, tumbling
 from factor_windows.errors import (
     AggregateError,
@@ -43,6 +44,7 @@ __all__ = [
     "PlanNode",
     "Query",
     "QueryError",
+    "Session",
     "SharedPlan",
     "SqlError",
     "Window",
@@ -55,6 +57,7 @@ __all__ = [
     "hopping",
     "optimize",
     "parse",
+    "session",
     "split_by_query",
     "sql",
     "tumbling",

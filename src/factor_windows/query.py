@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from factor_windows.algebra.calendar import AnyWindow
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.window import Window
 from factor_windows.errors import QueryError
 from factor_windows.functions.aggregate import Aggregate, aggregate_inside
@@ -69,17 +70,18 @@ class Query:
 
         for part in ("windows", "aggregates", "keys", "output", "absent"):
             given = getattr(self, part)
-            if not isinstance(given, str | Window | Growing | Iterable):
+            if not isinstance(given, str | Window | Growing | Session | Iterable):
                 raise QueryError(f"{part} {given!r} is not a list")
-            keep(part, (given,) if isinstance(given, str | Window | Growing) else tuple(given))
+            keep(part, (given,) if isinstance(given, str | Window | Growing | Session) else tuple(given))
         if not self.windows:
             raise QueryError("the query has no window; give at least one, such as tumbling('20 minutes')")
         if not self.aggregates:
             raise QueryError("the query has no aggregate; give at least one, such as 'min(temperature)'")
         for window in self.windows:
-            if not isinstance(window, Window | Growing):
+            if not isinstance(window, Window | Growing | Session):
                 raise QueryError(
-                    f"window {window!r} is not a window; tumbling(), hopping(), calendar() and cumulating() make one"
+                    f"window {window!r} is not a window; tumbling(), hopping(), calendar(), cumulating() and session() "
+                    "make one"
                 )
         keep("asked", tuple(tuple(places) for places in self.asked))
         keep("window_names", tuple(window.name for window in self.windows))
@@ -144,6 +146,11 @@ class Query:
                 if column.lower() in seen:
                     raise _same_name(column)
                 seen.add(column.lower())
+
+    @property
+    def has_sessions(self) -> bool:
+        """Say whether any window closes after a gap."""
+        return any(isinstance(window, Session) for window in self.windows)
 
     @property
     def computed(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from factor_windows.algebra.calendar import AnyWindow
 from factor_windows.algebra.clock import Clock, checked_zone
 from factor_windows.algebra.graph import Node
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import Progression, Segmentation, Slices
 from factor_windows.algebra.window import Window, duration
 from factor_windows.cost.model import Cost, CostModel
@@ -210,6 +211,8 @@ def _segmentation(segmentation: Segmentation) -> dict[str, Any]:
     if isinstance(segmentation, Growing):
         parts = {"period": _segmentation(segmentation.period), "step": _segmentation(segmentation.step)}
         return {**parts, "name": segmentation.name}
+    if isinstance(segmentation, Session):
+        return {"gap": segmentation.gap, "name": segmentation.name}
     own: dict[str, Any] = _clock(segmentation.clock) if segmentation.clock else {}
     own |= {"is_local": True} if segmentation.is_local else {}
     return {name: getattr(segmentation, name) for name in _WINDOW} | own
@@ -228,6 +231,8 @@ def _edge(found: Sequence[int]) -> Progression:
 
 
 def _read_window(found: Mapping[str, Any]) -> AnyWindow:
+    if "gap" in found:
+        return Session(found["gap"], found["name"])
     if "period" in found:
         return Growing(_read_plain(found["period"]), _read_plain(found["step"]), found["name"])
     return _read_plain(found)

@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 
 from factor_windows.algebra.clock import Clock, checked_zone, constant_offset
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session, session
 from factor_windows.algebra.slices import refines
 from factor_windows.algebra.window import (
     MICROSECONDS,
@@ -21,7 +22,7 @@ from factor_windows.algebra.window import (
 )
 from factor_windows.errors import WindowError
 
-AnyWindow = Window | Growing
+AnyWindow = Window | Growing | Session
 """What users may ask for."""
 _UNITS = {"day": ("day", 1), "week": ("day", 7), "month": ("month", 1), "quarter": ("month", 3), "year": ("month", 12)}
 """What each unit of a calendar counts, and how many ticks it is."""
@@ -30,6 +31,7 @@ _TERM = re.compile(r"(\d{1,6})\s*([a-z]+)\s*", re.IGNORECASE)
 _FORM = "write it such as '1 month', '2 weeks' or '1 quarter'"
 _IN_MONTHS = re.compile(r"(?<![a-z])(mo|months?|q|quarters?|y|years?)\s*$", re.IGNORECASE)
 """What ends a length that only a calendar has."""
+_GAP = re.compile(r"gap\s*(.*)", re.IGNORECASE)
 _ZONED = re.compile(r"(?P<lengths>[^\[\]@]*)\[(?P<zone>[^\[\]]*)\]\s*(?:@(?P<origin>.*))?")
 
 
@@ -41,7 +43,7 @@ def calendar(
     origin: str | date | None = None,
     step: Duration | None = None,
     name: str = "",
-) -> AnyWindow:
+) -> Window | Growing:
     """Make a window of local days, weeks, months, quarters or years of a zone, whatever time zone Spark is in.
 
     `origin` is a local date on which some instance starts: weeks are counted from a Monday, all else from 1 January
@@ -158,7 +160,7 @@ def _origin(origin: str | date, clock: Clock) -> int:
 
 
 def parse_window(text: str) -> AnyWindow:
-    """Read the short form of the command line: [name=]range[/slide][+step][[zone]][@offset].
+    """Read the short form of the command line: [name=]range[/slide][+step][[zone]][@offset], or [name=]gapLENGTH.
 
     >>> parse_window("1h/10m@5m").name, parse_window("1d+1h").name
     ('1 hour / 10 minutes @ 5 minutes', '1 day + 1 hour')
@@ -166,10 +168,14 @@ def parse_window(text: str) -> AnyWindow:
     True
     >>> parse_window("3months/1month[Asia/Tokyo]").name, parse_window("1year[UTC]@2024-04-01").name
     ('1 quarter / 1 month [Asia/Tokyo]', '1 year [UTC] @ 2000-04-01')
+    >>> parse_window("gap30m").name
+    'session 30 minutes'
     """
     name, equals, form = text.rpartition("=")
     if equals and not name.strip():
         raise WindowError(f"window {text!r} has an empty name; write name=range, such as 'hourly=1h'")
+    if gap := _GAP.fullmatch(form.strip()):
+        return session(gap[1], name=name.strip())
     zoned = _ZONED.fullmatch(form.strip())
     lengths, at, offset = (zoned["lengths"], "", "") if zoned else form.partition("@")
     whole, plus, step = lengths.partition("+")

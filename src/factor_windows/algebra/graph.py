@@ -11,6 +11,7 @@ from factor_windows.algebra.calendar import AnyWindow
 from factor_windows.algebra.clock import Clock
 from factor_windows.algebra.coverage import covers, partitions, tiles
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import Segmentation, Slices, display_key, is_partition, refines, topological_key
 from factor_windows.algebra.window import Window
 from factor_windows.functions.expression import determinants
@@ -54,6 +55,9 @@ class Node:
         >>> site_hours.can_read(Node(tumbling("10 minutes"), frozenset({"site", "device"})), Kind.MERGEABLE)
         True
         """
+        if isinstance(self.window, Session) and self.keys != parent.keys:
+            # Pieces of several keys lie side by side in time, and sessions are found in pieces that follow each other.
+            return False
         return self.keys <= parent.keys and can_make(parent.window, self.window, kind)
 
 
@@ -64,8 +68,10 @@ def window_of(node: Node) -> Window:
 
 
 def stands_for(node: Node) -> Window:
-    """Return the window that a shown node is made up like: itself, or of one that grows its step."""
+    """Return the window that a shown node is made up like: itself, of one that grows its step, of sessions a pane."""
     window = shown_window(node)
+    if isinstance(window, Session):
+        return window.pane
     return window.step if isinstance(window, Growing) else window
 
 
@@ -85,6 +91,9 @@ def can_make(parent: Segmentation, child: Segmentation, kind: Kind) -> bool:
     """
     if kind is Kind.HOLISTIC:
         return False
+    if isinstance(child, Session):
+        shorter = isinstance(parent, Session) and parent.gap < child.gap
+        return shorter or (is_partition(parent) and parent.longest <= child.gap)
     if is_partition(parent):
         return refines(parent, child)
     if not isinstance(parent, Window) or not isinstance(child, Window) or parent.skips:
@@ -162,7 +171,9 @@ def _parents(nodes: tuple[Node, ...], kind: Kind) -> dict[Node, tuple[Node, ...]
     for child in nodes:
         clock = child.window.clock if isinstance(child.window, Window) else _NO_CLOCK
         found = _near_parents(child, near[clock], kind) if clock in near else []
-        others = (node for other, several in tumbling.items() if other != clock for node in several)
+        others = [node for other, several in tumbling.items() if other != clock for node in several]
+        if isinstance(child.window, Session):
+            others += [node for node in nodes if isinstance(node.window, Session)]
         parents[child] = (*found, *(node for node in others if child.can_read(node, kind)))
     return parents
 

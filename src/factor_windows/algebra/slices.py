@@ -17,6 +17,7 @@ from math import gcd, inf, lcm
 
 from factor_windows.algebra.clock import DAY, Clock
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.window import MICROSECONDS, Window, default_offset, readable
 from factor_windows.errors import WindowError
 
@@ -130,15 +131,15 @@ def _nominal(slices: Slices) -> tuple[Progression, ...]:
 
 _RECENT = 63_072_000_000_000
 """The end of 1971, in microseconds: what a clock does since then is what it does nowadays."""
-Segmentation = Window | Growing | Slices
-"""What a node may be: a window, one that grows, or hidden slices."""
+Segmentation = Window | Growing | Session | Slices
+"""What a node may be: a window, one that grows, sessions, or hidden slices."""
 
 
 def _tumbling(clock: Clock, edges: Progression) -> Window:
     return Window(edges[0], edges[0], edges[1], clock=clock)
 
 
-def common_step(windows: Iterable[Window | Growing]) -> int:
+def common_step(windows: Iterable[Window | Growing | Session]) -> int:
     """Return the greatest common divisor of all ranges, slides and offsets; for calendars alone, an hour.
 
     >>> common_step((Window(range=20, slide=20), Window(range=30, slide=15)))
@@ -154,7 +155,7 @@ def clocks_to_ask(segmentation: Segmentation) -> int:
         return sum(segmentation.since(clock) > _RECENT for clock, _ in segmentation.calendars)
     if isinstance(segmentation, Growing):
         return len({each.clock for each in segmentation.parts if each.clock})
-    return int(segmentation.clock is not None)
+    return int(isinstance(segmentation, Window) and segmentation.clock is not None)
 
 
 def display_key(segmentation: Segmentation) -> tuple[int, ...]:
@@ -163,6 +164,8 @@ def display_key(segmentation: Segmentation) -> tuple[int, ...]:
         return (int(mean_length(segmentation)), 0, *(part for edge in segmentation.nominal for part in edge))
     if isinstance(segmentation, Growing):
         return (segmentation.length, segmentation.distance, *display_key(segmentation.period))
+    if isinstance(segmentation, Session):
+        return (segmentation.gap, segmentation.gap, 0, 1)
     return (segmentation.length, segmentation.distance, segmentation.offset)
 
 
@@ -197,6 +200,9 @@ def edges_of(segmentation: Segmentation) -> Edges:
     if isinstance(segmentation, Growing):
         # The starts of a period are among those of its steps.
         return edges_of(segmentation.step)
+    if isinstance(segmentation, Session):
+        # Its own are where events are. Pieces that end here are short enough to make it up.
+        return edges_of(segmentation.pane)
     if isinstance(segmentation, Slices):
         found: dict[Clock | None, list[Progression]] = {None: list(segmentation.edges)} if segmentation.edges else {}
         for clock, edge in segmentation.calendars:
@@ -318,6 +324,9 @@ def topological_key(segmentation: Segmentation) -> tuple[int | Fraction, int]:
     if isinstance(segmentation, Growing):
         # It is read by none, and reads what refines its steps.
         return (segmentation.length, 2 * segmentation.length)
+    if isinstance(segmentation, Session):
+        # It reads what is no longer than its gap, and sessions of a shorter one.
+        return (segmentation.gap, 3 * segmentation.gap)
     return (mean_length(segmentation), 0 if isinstance(segmentation, Slices) else segmentation.distance)
 
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 from factor_windows.algebra.coverage import fewest, multiplier
 from factor_windows.algebra.graph import Node
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import Segmentation, Slices, mean_length, pieces_of
 from factor_windows.algebra.window import Duration, Window
 from factor_windows.cost.model import Cost, CostModel, Rate, positive, unit_of
@@ -63,7 +64,7 @@ class PaperCost(CostModel):
         if isinstance(segmentation, Slices):
             pieces = pieces_of(segmentation.nominal)
             return Fraction(self.period * pieces.count, pieces.span)
-        if isinstance(segmentation, Growing):
+        if isinstance(segmentation, Growing | Session):
             return Fraction(self.period, segmentation.distance)
         whole, rest = divmod(self.period - segmentation.length, segmentation.distance)
         return 1 + whole if rest == 0 else 1 + whole + Fraction(rest, segmentation.distance)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import expm1, inf
+from math import exp, expm1, inf
 from typing import ClassVar
 
 from factor_windows.algebra.coverage import fewest, multiplier
 from factor_windows.algebra.graph import Node
 from factor_windows.algebra.pane_row import Packing, ways_to_pack
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import Segmentation, Slices, clocks_to_ask, common_step, mean_length, pieces_of
 from factor_windows.algebra.window import Duration, Window
 from factor_windows.cost.model import Cost, CostModel, Rate, positive, unit_of
@@ -22,6 +23,8 @@ DENSE = 100
 """How many events a key has in the windows' greatest common divisor of time, if nobody says; but see `DENSEST`."""
 DENSEST = 10_000
 """The shortest time, in microseconds, in which a key is assumed to have that many."""
+FEWEST_SESSIONS = 1e-4
+"""What share of the events ends a session at least: real events come in bursts, with silence between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +120,20 @@ class SparkCost(CostModel):
         return 1
 
     def recurrence_count(self, segmentation: Segmentation) -> float:
-        """Count the instances that end in a unit of time, for all keys."""
+        """Count the instances that end in a unit of time, for all keys.
+
+        A session ends with an event after which none comes for a gap, if events come independently of each other.
+        """
+        if isinstance(segmentation, Session):
+            return self.rate * max(exp(-self.rate / self.keys / self.unit * segmentation.gap), FEWEST_SESSIONS)
         distance = float(mean_length(segmentation)) if isinstance(segmentation, Slices) else segmentation.distance
         return self.keys * self.unit / distance
 
     def filled(self, segmentation: Segmentation) -> float:
         """Return the chance that an instance holds an event, if events come independently of each other."""
         per_time = self.rate / self.keys / self.unit
+        if isinstance(segmentation, Session):
+            return 1.0
         if not isinstance(segmentation, Slices):
             return -expm1(-per_time * segmentation.length)
         pieces = pieces_of(segmentation.nominal)
@@ -135,6 +145,8 @@ class SparkCost(CostModel):
 
     def instance_cost(self, segmentation: Segmentation, parent: Segmentation | None) -> float:
         """Count the rows that one instance reads."""
+        if isinstance(segmentation, Session):
+            return (self.rate if parent is None else self.rows(parent)) / self.recurrence_count(segmentation)
         if parent is None:
             return self.rate / self.keys * float(mean_length(segmentation)) / self.unit
         if not isinstance(segmentation, Window) or not isinstance(parent, Window) or segmentation.clock != parent.clock:
@@ -156,6 +168,12 @@ class SparkCost(CostModel):
 
     def overhead(self, segmentation: Segmentation, parent: Segmentation | None) -> float:
         """Price the scan and the move of what is made from events, or the emitting of what is made from rows."""
+        if isinstance(segmentation, Session):
+            # What sessions are found in is brought together by key, and sorted.
+            sorted_rows = 2 * self.rate if parent is None else self.rows(parent)
+            scanned = self.rate if parent is None else 0.0
+            made = self.rows(segmentation) * self.prices.relative("group")
+            return made + sorted_rows * self.prices.relative("shuffle") + scanned * self.prices.relative("scan")
         if parent is None:
             return (
                 self.rate * self.prices.relative("scan")

@@ -13,6 +13,7 @@ from sqlglot import exp
 from factor_windows import physical
 from factor_windows.algebra.calendar import AnyWindow
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.window import MICROSECONDS
 from factor_windows.engines.read_columns import ReadColumns
 from factor_windows.engines.sql_steps import free, indented, one_line, own_prefix
@@ -78,6 +79,11 @@ def _check(query: Query) -> None:
                 "min, max, count, sum and avg can"
             )
     for window in query.windows:
+        if isinstance(window, Session):
+            raise QueryError(
+                f"the window {window.name!r} cannot be written for Flink, whose sessions are made of events and not of "
+                "partial results; tumbling, hopping and cumulating ones can"
+            )
         if any(part.clock for part in window.parts):
             raise QueryError(
                 f"the window {window.name!r} cannot be written for Flink, whose windows have fixed lengths and know no "
@@ -113,6 +119,7 @@ def _shown(show: Show, query: Query, tables: dict[int, str], names: Names) -> It
 
 
 def _call(window: AnyWindow, source: str, time: str) -> str:
+    assert not isinstance(window, Session)
     if isinstance(window, Growing):
         growing = [_interval(part.range) for part in (window.step, window.period)]
         growing += [_interval(window.period.offset)] if window.period.offset else []

@@ -14,6 +14,8 @@ from typing import Any
 from sqlglot import exp
 
 from factor_windows import physical
+from factor_windows.algebra.calendar import AnyWindow
+from factor_windows.algebra.session import Session
 from factor_windows.engines.python_sql import Row, sort_key, value_of
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.expression import parse_once
@@ -25,6 +27,7 @@ from factor_windows.physical.steps import (
     Chunk,
     Explode,
     Filter,
+    FindSessions,
     Group,
     OwnWindow,
     Project,
@@ -75,16 +78,31 @@ def evaluate(query: Query, rows: Iterable[Row]) -> list[dict[str, Any]]:
     events = [{**row, ":time": time} for row, time in _events(query.where, query.parsed_time.sql, rows)]
     results = []
     for window, names in query.names.items():
-        groups: dict[tuple[tuple[Any, ...], int], list[Row]] = {}
-        for event in events:
-            keys = tuple(value_of(parse_once(key.sql), event) for key in query.parsed_keys)
-            for start in window.starts_of(event[":time"]):
-                groups.setdefault((keys, start), []).append(event)
-        for (keys, start), group in groups.items():
+        groups: dict[tuple[tuple[Any, ...], tuple[int, int]], list[Row]] = {}
+        for keys, own in _by_keys(query, events).items():
+            for event, bounds in _instances(window, own):
+                groups.setdefault((keys, bounds), []).append(event)
+        for (keys, bounds), group in groups.items():
             values = [_direct(aggregate, group) for aggregate in query.parsed_aggregates]
-            bounds = window.bounds_of(start)
             results += [_result(query, [*keys, name, *bounds, *values]) for name in names]
     return results
+
+
+def _by_keys(query: Query, events: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for event in events:
+        keys = tuple(value_of(parse_once(key.sql), event) for key in query.parsed_keys)
+        found.setdefault(keys, []).append(event)
+    return found
+
+
+def _instances(window: AnyWindow, events: Iterable[Row]) -> Iterator[tuple[Row, tuple[int, int]]]:
+    """Give each event of a key to every instance that holds it, by its start and end."""
+    if isinstance(window, Session):
+        for start, end in window.sessions(event[":time"] for event in events):
+            yield from ((event, (start, end)) for event in events if start <= event[":time"] < end)
+    else:
+        yield from ((event, window.bounds_of(each)) for event in events for each in window.starts_of(event[":time"]))
 
 
 def evaluate_plan(plan: Plan, rows: Iterable[Row]) -> list[dict[str, Any]]:
@@ -155,6 +173,8 @@ class _Steps:
                     }
             case Explode():
                 yield from self._exploded(step, rows)
+            case FindSessions():
+                yield from self._in_sessions(step, rows)
             case Filter(conditions=conditions):
                 yield from (row for row in rows if all(self.value(each, row) for each in conditions))
             case Project():
@@ -186,6 +206,19 @@ class _Steps:
                     steps = 1 if step.counts is None else self.value(step.counts, copy)
                     yield from ({**copy, step.step: number} for number in range(steps))
 
+    def _in_sessions(self, step: FindSessions, rows: list[Row]) -> Iterator[Row]:
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in rows:
+            groups.setdefault(tuple(row[name] for name in step.by), []).append(row)
+        for members in groups.values():
+            starts: dict[str, int] = {}
+            last: int | None = None
+            for row in sorted(members, key=lambda row: row[step.first]):
+                first = row[step.first]
+                starts |= {name: first for name, gap in step.gaps if last is None or first - last > gap}
+                last = row[step.last]
+                yield {**row, **starts}
+
     def _grouped(self, step: Group, rows: list[Row]) -> Iterator[Row]:
         groups: dict[tuple[Any, ...], list[Row]] = {}
         for row in rows:
@@ -198,6 +231,7 @@ class _Steps:
     def _windowed(self, step: OwnWindow, rows: list[Row]) -> Iterator[Row]:
         names = self.compiled.target.names
         groups: dict[tuple[Any, ...], list[Row]] = {}
+        assert not isinstance(step.window, Session)
         for row in rows:
             if row.get(names.node, RAW) == step.source:
                 for start in step.window.starts_of(row[names.time if step.source == RAW else names.start]):

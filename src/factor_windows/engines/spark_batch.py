@@ -10,6 +10,7 @@ from math import inf
 from pyspark.sql import DataFrame
 
 from factor_windows import physical
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.window import Window
 from factor_windows.cost.spark import SparkCost
 from factor_windows.cost.statistics import Look
@@ -19,7 +20,7 @@ from factor_windows.functions.guards import in_order
 from factor_windows.functions.table import State
 from factor_windows.physical import PhysicalPlan, Target
 from factor_windows.physical.choose import FEW_EVENTS, least_regret, spark_cost
-from factor_windows.physical.steps import Aside, Chunk, Group, Repartition, Step, Unpack, slot_column
+from factor_windows.physical.steps import Aside, Chunk, FindSessions, Group, Repartition, Step, Unpack, slot_column
 from factor_windows.physical.terms import look_up
 from factor_windows.physical.work import PARTITIONS, Work
 from factor_windows.plan import Plan
@@ -100,7 +101,9 @@ def _can_be_naive(plan: Pass) -> bool:
     by_time = any(each.function.by_time for each in query.parsed_aggregates)
     is_whole = not query.asked and [each.names for each in plan.outputs] == list(query.names.values())
     is_whole = is_whole and len(set(query.window_names)) == len(query.windows)
-    is_sparks = all(isinstance(window, Window) and window.clock is None for window in query.windows)
+    is_sparks = all(
+        isinstance(window, Session) or (isinstance(window, Window) and window.clock is None) for window in query.windows
+    )
     # What is made of several calls is shown by names of ours for these.
     return is_whole and is_sparks and not plan.workload.derived and not by_time and not query.formulas
 
@@ -201,6 +204,8 @@ def _taken(step: Step, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:
     match step:
         case Group():
             return on_spark.group(step, rows, step.by)
+        case FindSessions():
+            return on_spark.in_sessions(step, rows)
         case Chunk():
             after = f"pmod({step.start}{f' - {step.offset}L' if step.offset else ''}, {step.length})"
             own, near = f"{step.start} - {after}", f"{after} < {step.reach}"

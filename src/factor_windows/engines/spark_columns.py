@@ -12,7 +12,7 @@ from pyspark.sql.types import NumericType, StringType, StructField
 from factor_windows.engines.spark_words import SparkWords
 from factor_windows.functions.expression import quoted
 from factor_windows.functions.guards import in_order
-from factor_windows.physical.steps import Explode, Filter, Group, Project, Scan, Show, Step
+from factor_windows.physical.steps import Explode, Filter, FindSessions, Group, Project, Scan, Show, Step
 from factor_windows.physical.target import Names
 from factor_windows.physical.terms import Column, Term
 from factor_windows.query import WINDOW_COLUMNS, Query
@@ -72,12 +72,30 @@ class SparkColumns:
                 return rows.selectExpr(*(["*"] if step.keeps_others else []), *columns)
         raise TypeError(f"{step!r} is not a step that looks at each row by itself")
 
-    def group(self, group: Group, rows: DataFrame, by: Sequence[str]) -> DataFrame:
-        """Group rows, and return the columns that they are grouped by, the constants and the aggregates."""
+    def in_sessions(self, step: FindSessions, rows: DataFrame) -> DataFrame:
+        """Tell rows their sessions: one begins where the row before, in order of time, ended more than a gap ago."""
+        before, everything = f"{self.names.prefix}before", f"{self.names.prefix}all"
+        if not step.by:
+            # Spark warns of rows that are brought together for no column, and sees through a constant.
+            rows = rows.selectExpr("*", f"pmod({step.first}, 1) AS {everything}")
+        over = f"PARTITION BY {', '.join(step.by or [everything])} ORDER BY {step.first}"
+        rows = rows.selectExpr("*", f"lag({step.last}) OVER ({over}) AS {before}")
+
+        def start(gap: int) -> str:
+            begins = f"CASE WHEN {before} IS NULL OR {step.first} - {before} > {gap}L THEN {step.first} END"
+            return f"max({begins}) OVER ({over} ROWS UNBOUNDED PRECEDING)"
+
+        return rows.selectExpr("*", *(f"{start(gap)} AS {name}" for name, gap in step.gaps))
+
+    def group(self, group: Group, rows: DataFrame, by: Sequence[str], *others: SparkColumn) -> DataFrame:
+        """Group rows, and return the columns that they are grouped by, the constants and the aggregates.
+
+        They may be grouped by `others` that nobody reads.
+        """
         constants = [f"{self.words.term(term)} AS {name}" for name, term in group.constants]
         computed = [f"{sql.text} AS {name}" for name, sql in group.aggregates]
         kept = [] if keeps_groups(rows) else by
-        return rows.groupBy(*by).agg(*(F.expr(text) for text in (*kept, *constants, *computed)))
+        return rows.groupBy(*by, *others).agg(*(F.expr(text) for text in (*kept, *constants, *computed)))
 
     def shown_as(self, node: Term, rows: DataFrame) -> DataFrame:
         """Take rows for those of other nodes."""
@@ -135,7 +153,7 @@ class SparkColumns:
         # A calendar's edges are at whole seconds.
         own = (part for each in self.query.windows for part in each.parts if part.clock is None)
         lengths = (length for window in own for length in (window.range, window.slide, window.offset))
-        by_time = any(each.function.by_time for each in self.query.parsed_aggregates)
+        by_time = self.query.has_sessions or any(each.function.by_time for each in self.query.parsed_aggregates)
         return by_time or any(length % SECOND for length in lengths)
 
     def _as_bytes(self, key: StructField) -> bool:

@@ -12,15 +12,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from factor_windows import physical
+from factor_windows.algebra.session import Session
 from factor_windows.engines import spark_batch
 from factor_windows.engines.spark_columns import SparkColumns, with_columns
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.functions.expression import quoted
 from factor_windows.physical import Target
-from factor_windows.physical.steps import Group
+from factor_windows.physical.steps import Group, Sessions
 from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.request import Mode
 from factor_windows.spark.checkpoint import Note, check_fits, read_note, refusal, write_note
+from factor_windows.spark.nullability import text_of
 from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
 from factor_windows.spark.types import microseconds, timestamp, types_of
 from factor_windows.spark.watermark import (
@@ -53,6 +55,10 @@ def run(
     """
     if mode not in MODES:
         raise OptionError(f"mode {mode!r} is unknown; allowed are {', '.join(MODES)}")
+    if mode == "update" and plan.query.has_sessions:
+        raise OptionError(
+            "mode 'update' has no sessions: Spark does not update them, since they may merge; use append, or complete"
+        )
     if mode == "append":
         check_event_time(plan, events)
     derived = derived or {}
@@ -99,7 +105,19 @@ def flush(
     edge = closed_until(events.sparkSession, stopped, place, kind)
     result = spark_batch.run(bare(plan), events.where(f"{microseconds(time, kind)} >= {edge - plan.longest}"))
     ended = microseconds("window_end", result.schema["window_end"].dataType)
+    late = _session_delay(plan)
+    if late:
+        named = ", ".join(text_of(each.name) for each in plan.query.windows if isinstance(each, Session))
+        ended = f"{ended} + CASE WHEN window_id IN ({named}) THEN {late}L ELSE 0L END"
     return apply_post_aggregation(plan.query, result.where(f"{ended} > {edge}"))
+
+
+def _session_delay(plan: Pass) -> int:
+    """Return how much later than they end sessions come out of a stream."""
+    if not plan.query.has_sessions:
+        return 0
+    compiled = physical.compile(plan, Target.assumed(plan.query, streaming=True))
+    return max(step.sessions.delay for step in compiled.steps if isinstance(step, Group) and step.sessions)
 
 
 def bare(plan: Pass) -> Pass:
@@ -172,10 +190,13 @@ class _Stream:
         rows = tell_closed(rows, self.on_spark.words.term(show.end), states, mode=self.mode)
         shown = self.on_spark.noted(self.on_spark.show(show, rows))
         # A window comes out when the watermark passes its end: so its end is never late for what follows.
-        return shown.withMetadata("window_end", {WATERMARK: 0}) if self.mode == "append" else shown
+        in_time = self.mode == "append" and not (last.sessions and last.sessions.delay)
+        return shown.withMetadata("window_end", {WATERMARK: 0}) if in_time else shown
 
     def _group(self, group: Group, rows: DataFrame) -> DataFrame:
         """Group by a window that Spark knows to be event time."""
+        if group.sessions is not None:
+            return self._group_with_sessions(group, group.sessions, rows)
         names, words, time = self.on_spark.names, self.on_spark.words, self.on_spark.types.time
         window = f"{names.prefix}window"
         end = words.term(group.end)
@@ -188,3 +209,28 @@ class _Stream:
         start = f"{microseconds(f'{window}.start', time)} AS {names.start}"
         computed = (name for name, _ in (*group.constants, *group.aggregates))
         return self.on_spark.group(group, rows, by).selectExpr(*others, start, *computed)
+
+    def _group_with_sessions(self, group: Group, sessions: Sessions, rows: DataFrame) -> DataFrame:
+        """Group by Spark's session_window, which merges rows whose times meet; instances of other windows never do.
+
+        A session is taken to be later than it is by as much as the panes come later that it is made of.
+        """
+        names, words, time = self.on_spark.names, self.on_spark.words, self.on_spark.types.time
+        first, last, start = sessions.first, sessions.last, names.start
+        only = len(group.constants) > 0
+        node = names.node if not only else words.term(group.constants[0][1])
+        is_session = "TRUE" if only else f"{node} IN ({', '.join(str(place) for place, _ in sessions.gaps)})"
+        gaps = " ".join(f"WHEN {place} THEN {last} - {first} + {gap}L" for place, gap in sessions.gaps)
+        begin = f"CASE WHEN {is_session} THEN {first} + {sessions.delay}L ELSE {start} + 1 END"
+        # The end of an instance is known before rows are grouped, but for sessions, whose last event is not.
+        other = f"{words.term(group.end)} - {start} - 1" if not only else "0L"
+        length = f"CASE {node} {gaps} ELSE {other} END"
+        at, own = f"{names.prefix}at", f"{names.prefix}own"
+        event_time = F.expr(timestamp(begin, time)).alias(at, metadata={WATERMARK: 0})
+        rows = rows.select("*", event_time, F.expr(f"CASE WHEN {is_session} THEN 0L ELSE {start} END AS {own}"))
+        gap = F.expr(f"make_interval(0, 0, 0, 0, 0, 0, CAST({length} AS DECIMAL(20, 0)) / 1000000)")
+        others = [name for name in group.by if name != start]
+        grouped = self.on_spark.group(group, rows, [*others, own], F.session_window(at, gap))
+        found = f"CASE WHEN {is_session} THEN {names.first} ELSE {own} END AS {start}"
+        computed = (name for name, _ in (*group.constants, *group.aggregates))
+        return grouped.selectExpr(*others, found, *computed)

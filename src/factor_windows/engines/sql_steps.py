@@ -15,7 +15,7 @@ from factor_windows.engines.untyped import is_shared, untyped
 from factor_windows.engines.written_terms import write_term
 from factor_windows.functions.expression import tree_of
 from factor_windows.physical import Target
-from factor_windows.physical.steps import Explode, Filter, Group, Project, Scan, Show, Step
+from factor_windows.physical.steps import Explode, Filter, FindSessions, Group, Project, Scan, Show, Step
 from factor_windows.physical.target import Names, Values
 from factor_windows.physical.terms import Column, Lookup, Number, Sql, Term, parts_of
 from factor_windows.query import Query
@@ -144,11 +144,36 @@ class Writer:
                     computed |= {name: self._term(term) for name, term in step.columns}
                 case Group():
                     self._group(select, step, computed, columns if scan else None)
-                case other if other is not scan:
+                case other if other is not scan and not isinstance(other, FindSessions):
                     raise TypeError(f"{other!r} is not written in SQL")
         events = self._events(scan, columns) if scan else exp.to_table(self._name(above))
+        for step in steps:
+            if isinstance(step, FindSessions):
+                events = self._in_sessions(
+                    step, events, [computed.get(key, self._term(Column(key))) for key in step.by]
+                )
         select.set("from_", exp.From(this=events))
         return select
+
+    def _in_sessions(self, step: FindSessions, rows: exp.Expr, by: Sequence[exp.Expr]) -> exp.Expr:
+        """Add the start of each row's sessions: one begins where the row before ended more than a gap ago."""
+        before, first = f"{self.names.prefix}before", step.first
+
+        def over(call: str, *, running: bool) -> exp.Expr:
+            order = self._ours(f"SELECT {call} OVER (ORDER BY {first}{' ROWS UNBOUNDED PRECEDING' if running else ''})")
+            [window] = order.find_all(exp.Window)
+            window.set("partition_by", [each.copy() for each in by])
+            return window
+
+        found = exp.Select(expressions=[exp.Star(), exp.alias_(over(f"lag({step.last})", running=False), before)])
+        found.set("from_", exp.From(this=rows))
+        starts = []
+        for name, gap in step.gaps:
+            begins = f"max(CASE WHEN {before} IS NULL OR {first} - {before} > {gap} THEN {first} END)"
+            starts.append(exp.alias_(over(begins, running=True), name))
+        told = exp.Select(expressions=[exp.Star(), *starts])
+        told.set("from_", exp.From(this=found.subquery("ordered")))
+        return told.subquery(rows.alias_or_name)
 
     def _group(
         self, select: exp.Select, group: Group, computed: dict[str, exp.Expr], columns: ReadColumns | None

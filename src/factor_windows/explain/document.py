@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import Segmentation, Slices
 from factor_windows.cost.model import Cost
 from factor_windows.explain.alternatives import alternatives
@@ -79,6 +80,8 @@ def _lengths(segmentation: Segmentation, in_units: Callable[[int], int | float])
         return lengths | ({"calendars": calendars} if calendars else {})
     if isinstance(segmentation, Growing):
         return {**_lengths(segmentation.period, in_units), "step": _lengths(segmentation.step, in_units)}
+    if isinstance(segmentation, Session):
+        return {"range": None, "slide": None, "offset": None, "gap": in_units(segmentation.gap)}
     if segmentation.clock is not None:
         counted = {part: getattr(segmentation, part) for part in ("range", "slide", "offset")}
         return {**counted, "zone": segmentation.clock.zone, "unit": segmentation.clock.unit}

@@ -13,6 +13,7 @@ from typing import Any
 
 from factor_windows.algebra.coverage import stride
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import Segmentation, Slices
 from factor_windows.algebra.window import Window, readable
 from factor_windows.cost.model import Cost, share
@@ -191,6 +192,9 @@ def _clocks(segmentation: Segmentation) -> bool:
 
 def _lengths(segmentation: Segmentation, base: int, span: int) -> dict[str, Any]:
     """Say what the time line draws: lengths, or, where these differ, all instances as they are."""
+    if isinstance(segmentation, Session):
+        # Events decide where they are.
+        return {"instances": []}
     if _clocks(segmentation) or isinstance(segmentation, Growing):
         found = islice(_instances(segmentation, base, base + span), MOST_INSTANCES)
         return {"instances": [[start - base, end - base] for start, end in found]}
@@ -204,10 +208,10 @@ def _lengths(segmentation: Segmentation, base: int, span: int) -> dict[str, Any]
     }
 
 
-def _instances(segmentation: Segmentation, begin: int, end: int) -> Iterator[tuple[int, int]]:
+def _instances(segmentation: Window | Growing | Slices, begin: int, end: int) -> Iterator[tuple[int, int]]:
     """List the instances within a span of time, by their starts."""
     # A start, or of one that grows the start of a step, is where one of these begins.
-    pace: Segmentation = segmentation
+    pace: Window | Growing | Slices = segmentation
     if not isinstance(segmentation, Slices):
         last = segmentation.parts[-1]
         pace = replace(last, range=last.slide)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from factor_windows import physical
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import Segmentation, Slices, display_key
 from factor_windows.algebra.window import Window, readable
 from factor_windows.physical import Target
@@ -30,7 +31,7 @@ def explain_physical(plan: Pass, events: DataFrame | None = None) -> str:
 def _open_instances(segmentation: Segmentation) -> int:
     if isinstance(segmentation, Growing):
         return segmentation.steps
-    return 1 if isinstance(segmentation, Slices) else -(-segmentation.range // segmentation.slide)
+    return 1 if isinstance(segmentation, Slices | Session) else -(-segmentation.range // segmentation.slide)
 
 
 def explain_streaming(plan: Pass) -> str:

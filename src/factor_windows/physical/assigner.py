@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from factor_windows.algebra.coverage import fewest, stride
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import Progression, Segmentation, Slices, is_partition
 from factor_windows.algebra.window import Window
 from factor_windows.functions.table import Kind
@@ -54,6 +55,9 @@ def assign(source: int, target: int, parent: Segmentation | None, child: Segment
     """Say which instances of a child a row of its parent, or an event, belongs to."""
     if isinstance(child, Slices):
         return Assigner(source, target, child.edges)
+    if isinstance(child, Session):
+        # When it begins is found among the rows, not from the row alone.
+        return Assigner(source, target)
     if isinstance(child, Growing):
         # To the steps from its own on; those of the next period are not among them.
         step = child.step

@@ -8,6 +8,7 @@ from math import ceil, inf
 
 from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.pane_row import Packing, PaneRow
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import mean_length
 from factor_windows.algebra.window import readable
 from factor_windows.cost.spark import SparkCost
@@ -59,6 +60,8 @@ def choose_layout(
     works: dict[int, float] = {}
     least: dict[int, Layout] = {}
     for plain in layouts(plan, packing, reuses=reuses):
+        if streaming and not _chains(plan, plain):
+            continue
         for layout in [plain] if streaming else _distributions(plain, plan, partitions, cost):
             price, depth = work.price(layout), len(layout.levels)
             if price < works.get(depth, inf):
@@ -69,6 +72,12 @@ def choose_layout(
         return replace(chosen, notes=(_depth_note(depth, works),))
     notes = (_depth_note(depth, works), *_notes(chosen, work))
     return replace(chosen, partitions=_partitions(chosen, work), notes=notes)
+
+
+def _chains(plan: Pass, layout: Layout) -> bool:
+    """Say whether a stream's operators can follow each other: nothing can follow sessions, which come out late."""
+    early = (place for level in layout.levels[:-1] for place in level.nodes)
+    return not any(isinstance(plan.nodes[place].window, Session) for place in early)
 
 
 def least_regret(
@@ -113,10 +122,10 @@ def _distributions(layout: Layout, plan: Pass, partitions: int, cost: SparkCost)
         yield replace(layout, distribution=Distribution.EVENTS_BY_KEY)
     if len(layout.levels) == 1:
         return
-    if cost.keyed and cost.keys >= KEYS_PER_PARTITION * partitions:
+    if cost.keyed and (plan.query.has_sessions or cost.keys >= KEYS_PER_PARTITION * partitions):
         yield replace(layout, distribution=Distribution.BY_KEY)
         return
-    if any(isinstance(node.window, Growing) for node in plan.nodes):
+    if any(isinstance(node.window, Growing | Session) for node in plan.nodes):
         # Rows are given to instances that end later, in any chunk.
         return
     chunk = max(plan.longest, min(CHUNK_RANGES * plan.longest, LONGEST_CHUNK))

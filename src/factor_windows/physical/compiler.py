@@ -10,12 +10,13 @@ from sqlglot import exp
 from factor_windows.algebra.clock import Clock
 from factor_windows.algebra.graph import window_of
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import Segmentation, Slices
 from factor_windows.algebra.window import Window
 from factor_windows.functions.expression import sql_of, tree_of
-from factor_windows.physical.assigner import ALWAYS, EVERYWHERE, Assigner
+from factor_windows.physical.assigner import ALWAYS, EVERYWHERE, RAW, Assigner
 from factor_windows.physical.choose import choose_layout
-from factor_windows.physical.layout import Distribution, Layout, Level
+from factor_windows.physical.layout import Distribution, Layout, Level, finds_sessions
 from factor_windows.physical.own_windows import chain_windows, lay_out_windows, window_steps
 from factor_windows.physical.physical_plan import PhysicalPlan
 from factor_windows.physical.steps import (
@@ -23,11 +24,13 @@ from factor_windows.physical.steps import (
     Chunk,
     Explode,
     Filter,
+    FindSessions,
     Group,
     Named,
     Project,
     Repartition,
     Scan,
+    Sessions,
     Show,
     Step,
     Unpack,
@@ -77,6 +80,8 @@ class _Compiler:
         self.names, self.values = target.names, target.values
         self.event_keys = tuple(f"{key}_" for key in self.names.keys) if plan.has_several_keys else self.names.keys
         self.needs = self._needs()
+        # Panes tell sessions where their events begin and end.
+        self.ends = (self.names.first, self.names.last) if plan.query.has_sessions else ()
         self.longest = plan.longest
         by_chunk = layout.distribution is Distribution.BY_KEY_AND_CHUNK and len(layout.levels) > 1
         self.chunk = (self.names.chunk,) if by_chunk else ()
@@ -111,6 +116,9 @@ class _Compiler:
             # Of a plain column Spark would ask, before rows are shuffled, that it is not null, for conditions that need
             # it: which would make them other rows than those that are shown.
             begin = Call("greatest", (begin, Number(-ALWAYS)))
+        sessions = self._sessions(level, above)
+        if sessions and not self.target.streaming:
+            yield sessions
         ticks = self._tick_columns(level)
         if ticks:
             yield Project(tuple((name, Tick(clock, begin)) for clock, name in ticks.items()), keeps_others=True)
@@ -142,7 +150,9 @@ class _Compiler:
         if not is_first:
             columns = [*((name, Column(name)) for name in chunk), *columns]
         yield Project(tuple(columns), keeps_others=is_first)
-        end = self._end(level.nodes)
+        streams = self.target.streaming
+        ends = [place for place in level.nodes if not (streams and isinstance(self.plan.nodes[place].window, Session))]
+        end = self._end(ends)
         if self.target.streaming and not is_last:
             # A stream's first watermark is 1970. It must not close a part of a window that is still open then.
             end = Call("greatest", (end, Number(1)))
@@ -152,11 +162,33 @@ class _Compiler:
             constants=() if by_node else ((self.names.node, node),),
             end=end,
             merges=not is_first,
+            sessions=self._found_by_group(sessions, level) if sessions and self.target.streaming else None,
         )
         if clocks:
             yield self._tell_starts(clocks, is_first=is_first)
         if not is_last and self.layout.shown(self.plan, level):
             yield self._aside(level)
+
+    def _sessions(self, level: Level, above: Level | None) -> FindSessions | None:
+        """Find the sessions that rows of the level above, or events, are given to."""
+        names, found = self.names, [each.target for each in level.assigners if finds_sessions(self.plan, each)]
+        if not found:
+            return None
+        ends = (names.time, names.time) if above is None else (names.first, names.last)
+        gaps = tuple((names.session(place), _session(self.plan.nodes[place].window).gap) for place in found)
+        return FindSessions(self._side_by_side(above), *ends, gaps)
+
+    def _found_by_group(self, step: FindSessions, level: Level) -> Sessions:
+        """Let a group find the sessions; a pane that belongs to one comes when the watermark has passed the pane."""
+        found = [each for each in level.assigners if self._is_session(each)]
+        gaps = tuple((each.target, _session(self.plan.nodes[each.target].window).gap) for each in found)
+        delays = (self.plan.nodes[each.source].window.longest for each in found if each.source != RAW)
+        return Sessions(gaps, step.first, step.last, max(delays, default=0))
+
+    def _side_by_side(self, above: Level | None) -> tuple[str, ...]:
+        """Name what tells apart the rows in which sessions are found: keys, and the node where there are several."""
+        keys = self.names.keys if above else self.event_keys
+        return (*keys, *([self.names.node] if above and len(above.nodes) > 1 else []))
 
     def _aside(self, level: Level) -> Aside:
         """Show what a level computes, so that no later one passes it on, and what its rows are as well."""
@@ -176,7 +208,29 @@ class _Compiler:
 
     def _counted_start(self, level: Level, begin: Term) -> Term:
         plain = self._last_edge(level, begin, self._after_edge(level, begin))
-        return self._on_clocks(level, plain, lambda clock: self._tick(level, clock, begin))
+        return self._or_session(level, self._on_clocks(level, plain, lambda clock: self._tick(level, clock, begin)))
+
+    def _or_session(self, level: Level, start: Term) -> Term:
+        """Return the start of a session, for entries of such, and that of the others."""
+        entries = level.entries
+        if self.target.streaming:
+            # The group finds out.
+            return start
+        own = {each.target: Column(self.names.session(each.target)) for each, _ in entries if self._is_session(each)}
+        if not own:
+            return start
+        if len(entries) == 1:
+            return next(iter(own.values()))
+        pairs = [part for place, column in own.items() for part in (Number(place, "int"), column)]
+        return Call("case", (self._sessions_of_entries(level), start, *pairs))
+
+    def _sessions_of_entries(self, level: Level) -> Term:
+        """Return the node of an entry if it is given sessions; rows that pass through have none to find."""
+        targets = [each.target if self._is_session(each) else -1 for each, _ in level.entries]
+        return self._by_entry("session", targets, "int")
+
+    def _is_session(self, assigner: Assigner) -> bool:
+        return finds_sessions(self.plan, assigner)
 
     def _tell_starts(self, clocks: Mapping[int, Clock], *, is_first: bool) -> Project:
         """Compute when instances start whose rows were grouped by ticks."""
@@ -187,9 +241,8 @@ class _Compiler:
         return Project(((names.start, start), *((name, Column(name)) for name in kept)))
 
     def _computed_columns(self) -> list[str]:
-        if self.values.shared:
-            return [state.name for state in self.values.states]
-        return [self.names.value(place) for place in range(len(self.values.results))]
+        own = [self.names.value(place) for place in range(len(self.values.results))]
+        return [*([state.name for state in self.values.states] if self.values.shared else own), *self.ends]
 
     def _by_entry(self, name: str, values: Sequence[int], type: str = "bigint") -> Term:
         return look_up(self.names.entry, name, values, type)
@@ -202,7 +255,9 @@ class _Compiler:
     def _start(self, level: Level, begin: Term) -> Term:
         """Return the start of the instance that a row is given to."""
         plain = self._last_edge(level, begin, self._after_edge(level, begin))
-        return self._on_clocks(level, plain, lambda clock: Instant(clock, self._tick(level, clock, begin)))
+        return self._or_session(
+            level, self._on_clocks(level, plain, lambda clock: Instant(clock, self._tick(level, clock, begin)))
+        )
 
     def _tick(self, level: Level, clock: Clock, begin: Term) -> Term:
         """Return the start as a tick."""
@@ -249,7 +304,7 @@ class _Compiler:
     def _clock(self, assigner: Assigner) -> Clock | None:
         """Return the clock that an assigner counts by; rows that pass through keep the start they have."""
         window = self.plan.nodes[assigner.target].window
-        if assigner.passes_through or isinstance(window, Slices):
+        if assigner.passes_through or isinstance(window, Slices | Session):
             return None
         return (window.step if isinstance(window, Growing) else window).clock
 
@@ -302,7 +357,7 @@ class _Compiler:
             offset = self._by_entry("shift", [each.grid[1] for each in assigners])
             yield ((self._on_clocks(level, plain, counted) - offset) % slide).equals(0)
         skips = [
-            () if isinstance(window, Slices) or each.passes_through else window.skips
+            () if isinstance(window, Slices | Session) or each.passes_through else window.skips
             for each, window in zip(assigners, windows, strict=True)
         ]
         for place in range(max(map(len, skips))):
@@ -345,15 +400,24 @@ class _Compiler:
         for state in self.values.states:
             needed = [state.name in self.needs[each.target] for each, _ in level.entries]
             yield state.name, self._where(needed, f"has_{state.name}", Column(state.name))
+        yield from ((name, Column(name)) for name in self.ends)
 
     def _lifts(self) -> Iterator[tuple[str, Sql]]:
         """Lift events to states, or, if some aggregate cannot be shared, compute the user's own at once."""
         if self.values.shared:
-            return ((state.name, Sql(state.lift)) for state in self.values.states)
-        return ((self.names.value(place), Sql(each.direct)) for place, each in enumerate(self.values.results))
+            yield from ((state.name, Sql(state.lift)) for state in self.values.states)
+        else:
+            yield from ((self.names.value(place), Sql(each.direct)) for place, each in enumerate(self.values.results))
+        yield from self._ends([self.names.time] * 2)
 
     def _merges(self) -> Iterator[tuple[str, Sql]]:
-        return ((state.name, Sql(state.combine)) for state in self.values.states)
+        yield from ((state.name, Sql(state.combine)) for state in self.values.states)
+        yield from self._ends(self.ends)
+
+    def _ends(self, columns: Sequence[str]) -> Iterator[tuple[str, Sql]]:
+        """Keep the times of the first and last event, where there are sessions."""
+        calls = zip(self.ends, ("min", "max"), columns, strict=False)
+        return ((name, Sql(f"{function}({column})")) for name, function, column in calls)
 
     def _needs(self) -> list[set[str]]:
         """List for each node the states that it needs, for what it shows or for those who read it."""
@@ -410,7 +474,10 @@ class _Compiler:
             yield Chunk(names.chunk, names.start, layout.chunk, offset, self.longest)
         # Rows in order of time keep the hash table of the next level warm: a third less time for ten windows.
         ordered = tuple(key for key in names.keys if key not in self.target.unsorted)
-        yield Repartition((*names.keys, *self.chunk), layout.partitions, sort=(*ordered, names.start))
+        order = (*ordered, names.start)
+        if any(finds_sessions(self.plan, each) for each in layout.levels[1].assigners):
+            order = (*self._side_by_side(layout.levels[0]), names.first)
+        yield Repartition((*names.keys, *self.chunk), layout.partitions, sort=order)
 
     def _end(self, places: Sequence[int]) -> Term:
         """Return the end of a row's instance, which is one of some nodes."""
@@ -418,17 +485,23 @@ class _Compiler:
         # What one lookup can say: how long all instances of a node are.
         lengths = [_fixed_length(window) for window in windows]
         ends = {
-            place: start + to_slice_end(window, start)
-            if isinstance(window, Slices)
-            else end_after(_last(window), start)
+            place: self._own_end(window)
             for place, window in enumerate(windows)
-            if place in places and lengths[place] is None
+            if place in places and not lengths[place]
         }
         if len(places) == 1:
             return ends.get(places[0], start + (lengths[places[0]] or 0))
-        known = [window.longest if length is None else length for window, length in zip(windows, lengths, strict=True)]
+        known = [
+            _some_length(window) if length is None else length for window, length in zip(windows, lengths, strict=True)
+        ]
         usual = start + look_up(self.names.node, "range", known)
         return self._by_place(usual, ends)
+
+    def _own_end(self, window: Segmentation) -> Term:
+        start = Column(self.names.start)
+        if isinstance(window, Slices):
+            return start + to_slice_end(window, start)
+        return Column(self.names.last) + window.gap if isinstance(window, Session) else end_after(_last(window), start)
 
     def _by_place(self, usual: Term, own: Mapping[int, Term]) -> Term:
         """Return a term of a row's node, if it has one of its own."""
@@ -470,11 +543,23 @@ def _last(window: Window | Growing) -> Window:
     return window.step if isinstance(window, Growing) else window
 
 
+def _some_length(segmentation: Segmentation) -> int:
+    """Return a length for what has none: nobody looks it up."""
+    return segmentation.gap if isinstance(segmentation, Session) else segmentation.longest
+
+
+def _session(window: Segmentation) -> Session:
+    assert isinstance(window, Session)
+    return window
+
+
 def _fixed_length(segmentation: Segmentation) -> int | None:
     """Return how long after its start an instance ends, if that is the same for all."""
     if isinstance(segmentation, Slices):
         is_even = len(segmentation.edges) == 1 and not segmentation.calendars
         return segmentation.range if is_even else None
+    if isinstance(segmentation, Session):
+        return None
     last = _last(segmentation)
     return last.range if last.clock is None else None
 

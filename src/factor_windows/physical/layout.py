@@ -8,11 +8,12 @@ from enum import Enum
 from itertools import combinations
 
 from factor_windows.algebra.pane_row import Packing, PaneRow, pane_rows
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import Slices
 from factor_windows.algebra.window import Window
 from factor_windows.functions.table import Kind
 from factor_windows.physical.assigner import ALWAYS, RAW, Assigner, assign
-from factor_windows.tree import Pass
+from factor_windows.tree import Pass, PlanNode
 
 FLAT_ENTRIES = 256
 """Up to how many instances a row's entries are written out one by one; beyond, steps are counted at run time."""
@@ -86,17 +87,24 @@ class Layout:
         return tuple(dict.fromkeys(each.source for each in self.levels[1].assigners))
 
 
+def finds_sessions(plan: Pass, assigner: Assigner) -> bool:
+    """Say whether rows are given to sessions, and do not just pass through as such."""
+    return isinstance(plan.nodes[assigner.target].window, Session) and not assigner.passes_through
+
+
 def layouts(plan: Pass, packing: Packing | None, *, reuses: bool = False) -> Iterator[Layout]:
     """List the levels for each choice of depths, plain and with the panes of the first level in rows of several.
 
-    Where shuffled rows can be reused, levels may also show what they compute. All windows must need the same of the
-    rows that they read: they would be other rows else.
+    Sessions are found in plain rows. Where shuffled rows can be reused, levels may also show what they compute. All
+    windows must need the same of the rows that they read: they would be other rows else.
     """
     everything = len(plan.query.parsed_aggregates)
     reuses = reuses and not plan.has_several_keys and all(len(each.aggregates) == everything for each in plan.outputs)
     for kept in depths_to_keep(plan):
         levels = flatten(plan, kept)
         yield Layout(levels)
+        if plan.query.has_sessions:
+            continue
         if reuses and len(levels) > 1:
             aside = flatten(plan, kept, asides=True)
             if all(_stays_above(plan, level) for level in aside[1:]):
@@ -168,16 +176,21 @@ def _reads(plan: Pass, kept: frozenset[int], premerged: frozenset[int]) -> dict[
     """Say which node each computed one reads, if only some depths, and what is premerged, can be read."""
     depths = _depths(plan)
     number = plan.places
+    nodes = {node.name: node for node in plan.nodes}
     parents = {node.name: node.parent for node in plan.nodes}
 
     def is_kept(name: str) -> bool:
         return depths[name] in kept or number[name] in premerged
 
+    def can_read(node: PlanNode, name: str) -> bool:
+        """Say whether what the tree reads through others can be read at once: sessions cannot read all of it."""
+        return not isinstance(node.window, Session) or node.node.can_read(nodes[name].node, plan.query.kind)
+
     reads: dict[int, int] = {}
     for place, node in enumerate(plan.nodes):
         if node.exposed or is_kept(node.name):
             above = node.parent
-            while above is not None and not is_kept(above):
+            while above is not None and not (is_kept(above) and can_read(node, above)):
                 above = parents[above]
             reads[place] = RAW if above is None else number[above]
     while unread := [place for place in reads if not plan.nodes[place].exposed and place not in reads.values()]:

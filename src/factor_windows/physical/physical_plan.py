@@ -14,6 +14,7 @@ from factor_windows.physical.steps import (
     Chunk,
     Explode,
     Filter,
+    FindSessions,
     Group,
     OwnWindow,
     Project,
@@ -109,6 +110,8 @@ class PhysicalPlan:
             case Explode():
                 entry = {step.entry} if step.has_entries else set()
                 return before | entry | ({step.step} if step.counts is not None else set())
+            case FindSessions():
+                return before | {name for name, _ in step.gaps}
             case Project():
                 made = {name for name, _ in step.columns}
                 return before | made if step.keeps_others else made
@@ -168,10 +171,12 @@ def _reads(step: Step) -> Iterable[str]:
     named = [part.name for term in _terms_of(step) for part in parts_of(term) if isinstance(part, Column)]
     match step:
         case Group():
-            # The end is that of the group's own instance, whose node may be constant.
-            own = {name for name, _ in step.constants}
+            # The end is that of the group's own instance, whose node may be constant; a session's last event decides.
+            own = {name for name, _ in (*step.constants, *step.aggregates)}
             merged = [name for name, _ in step.aggregates] if step.merges else []
             return [*step.by, *merged, *(name for name in named if name not in own)]
+        case FindSessions():
+            return [*step.by, step.first, step.last]
         case Chunk():
             return [step.start]
         case Repartition():

@@ -44,6 +44,20 @@ class Explode:
 
 
 @dataclass(frozen=True, slots=True)
+class FindSessions:
+    """Tell each row, in order of time, when the session of each gap begins that it belongs to."""
+
+    by: tuple[str, ...]
+    """Among which rows sessions are found: those of the same keys, and of one node."""
+    first: str
+    """The time of a row's first event."""
+    last: str
+    """The time of its last event."""
+    gaps: tuple[tuple[str, int], ...]
+    """The columns that are made, and their gaps."""
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """Keep the rows that meet all conditions."""
 
@@ -69,6 +83,20 @@ class Group:
     end: Term
     """When the instance of a group ends."""
     merges: bool
+    sessions: Sessions | None = None
+    """How the group finds the sessions that rows belong to, where no step before it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Sessions that a group finds by itself, as Spark does on streams: it merges rows that are near each other."""
+
+    gaps: tuple[tuple[int, int], ...]
+    """The nodes that are sessions, and their gaps."""
+    first: str
+    last: str
+    delay: int
+    """How much later than a session's end no row of it can come any more: what it is made of comes when it is whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +169,9 @@ class Aside:
     show: Show
 
 
-Step = Scan | Explode | Filter | Project | Group | Chunk | Repartition | Unpack | OwnWindow | Aside | Show
+Step = (
+    Scan | FindSessions | Explode | Filter | Project | Group | Chunk | Repartition | Unpack | OwnWindow | Aside | Show
+)
 
 
 def slot_column(state: str, slot: int) -> str:

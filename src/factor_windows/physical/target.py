@@ -66,6 +66,20 @@ class Names:
         return f"{self.prefix}start"
 
     @property
+    def first(self) -> str:
+        """Name the time of a row's first event, which sessions are found by."""
+        return f"{self.prefix}first"
+
+    @property
+    def last(self) -> str:
+        """Name the time of its last event."""
+        return f"{self.prefix}last"
+
+    def session(self, place: int) -> str:
+        """Name the start of the session of a node that a row belongs to."""
+        return f"{self.prefix}session{place}"
+
+    @property
     def node(self) -> str:
         """Name the number of the node that a row belongs to."""
         return f"{self.prefix}node"

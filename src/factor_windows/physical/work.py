@@ -6,11 +6,12 @@ from dataclasses import replace
 from functools import cached_property
 from math import inf
 
-from factor_windows.algebra.graph import window_of
+from factor_windows.algebra.graph import stands_for
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import clocks_to_ask
 from factor_windows.cost.spark import SparkCost
 from factor_windows.physical.assigner import ALWAYS, RAW
-from factor_windows.physical.layout import Distribution, Layout
+from factor_windows.physical.layout import Distribution, Layout, finds_sessions
 from factor_windows.tree import Pass
 
 PARTITIONS = 200
@@ -71,6 +72,8 @@ class Work:
         elif FAST_HASH_GROUPS < emitted[0] * cost.units < inf:
             crowded = reads[0] * (1 - FAST_HASH_GROUPS / (emitted[0] * cost.units))
         moves, moved = self._moves(layout, reads, emitted)
+        windowed, sorted_rows, searched = self._sessions(layout)
+        moves, moved = moves + windowed, moved + sorted_rows
         row = layout.pane_row
         unpacked = sum(rows[place] for place in layout.unpacked(self.plan)) if row else 0.0
         # What is shown from a level is finished there once more, for the next one.
@@ -79,7 +82,7 @@ class Work:
         fixed = moves + 1 + len(twice) + STAGES.get(layout.distribution, 0.0) + STAGES_TO_PACK * bool(row)
         return {
             "update": reads[0],
-            "merge": sum(reads[1:]),
+            "merge": sum(reads[1:]) + searched,
             "crowded": crowded,
             "edge": edges,
             "clock": clocks,
@@ -95,10 +98,12 @@ class Work:
     def count_naive(self) -> dict[str, float]:
         """Count the same for the query as it is: each window from the events, in a branch of a union of its own."""
         cost, outputs = self.cost, self.plan.outputs
-        windows = [window_of(output.node) for output in outputs]
+        windows = [stands_for(output.node) for output in outputs]
         rows = sum(cost.rows_of(output.node) for output in outputs)
         instances = [-(-window.range // window.slide) for window in windows]
         updates = cost.rate * sum(instances)
+        # Spark brings the events of a session together, and sorts them.
+        sessions = sum(isinstance(output.node.window, Session) for output in outputs)
         return {
             "scan": cost.rate * len(windows),
             "update": updates,
@@ -107,10 +112,23 @@ class Work:
             # Nothing is exploded on the way, which makes hash tables of keys cheaper to reach.
             "crowded": updates / 2 if cost.keyed else 0.0,
             "state": (self.states - 1) * updates,
-            "shuffle": rows,
+            "shuffle": rows + sessions * cost.rate * (1 + MOVES_TO_SORT),
             "group": rows,
             "stage": len(windows) / cost.units,
         }
+
+    def _sessions(self, layout: Layout) -> tuple[int, float, float]:
+        """Count the moves that sessions take, the rows moved and sorted for them, and those looked at for each gap."""
+        moves, moved, searched = 0, 0.0, 0.0
+        for number, level in enumerate(layout.levels):
+            found = [each.source for each in level.assigners if finds_sessions(self.plan, each)]
+            read = sum(self.cost.rate if source == RAW else self.rows[source] for source in set(found))
+            is_moved = layout.distribution is not Distribution.BY_LEVEL
+            is_sorted = is_moved and number == 1 and layout.distribution is Distribution.BY_KEY
+            moves += bool(found) and not is_moved
+            moved += 0.0 if is_sorted else read * (MOVES_TO_SORT + (not is_moved))
+            searched += len(found) * read
+        return moves, moved, searched
 
     def first_rows(self, layout: Layout) -> float:
         """Count the rows that the first level emits: those of its nodes, or pane rows."""

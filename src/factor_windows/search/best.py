@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from factor_windows.algebra.graph import CoverageGraph, Node, stands_for
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import Segmentation, Slices, display_key, slices_of
 from factor_windows.algebra.window import Window
 from factor_windows.cost.model import Cost, CostModel
@@ -62,6 +63,7 @@ class _Search:
             for keys in self.key_sets
         }
         self.panes = {keys: common_panes(windows) for keys, windows in self.windows.items()}
+        self.gaps = {node.window.pane for node in graph.nodes if isinstance(node.window, Session)}
         self.factors = best_factors(graph, cost)
         self.options: dict[Node, dict[Node | None, Cost]] = {}
 
@@ -73,7 +75,8 @@ class _Search:
             more = [
                 Node(slicing, keys)
                 for keys, windows in self.windows.items()
-                for slicing in slicings(windows, self.panes[keys])
+                # Sessions need no edges: any pieces that are short enough make them up.
+                for slicing in slicings([each for each in windows if each not in self.gaps], self.panes[keys])
             ]
             for _ in range(ROUNDS):
                 if monotonic() > self.deadline:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from factor_windows.algebra.graph import CoverageGraph, Node, window_of
+from factor_windows.algebra.graph import CoverageGraph, Node
+from factor_windows.algebra.slices import display_key
 from factor_windows.cost.model import CostModel
 from factor_windows.tree import Tree
 
@@ -21,5 +22,5 @@ def cheapest_parent(node: Node, parents: tuple[Node, ...], cost: CostModel) -> N
 
 
 def _longest_first(node: Node) -> tuple[int, ...]:
-    window = window_of(node)
-    return (-window.length, -window.distance, window.offset, len(node.keys))
+    length, distance, *offset = display_key(node.window)
+    return (-length, -distance, *offset, len(node.keys))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 
 from factor_windows.algebra.clock import Clock
 from factor_windows.algebra.graph import CoverageGraph, Node, stands_for, window_of
+from factor_windows.algebra.session import Session
 from factor_windows.cost.model import Cost, CostModel
 from factor_windows.functions.table import Kind
 from factor_windows.search.benefit import Place
@@ -23,7 +24,7 @@ def with_factor_windows(graph: CoverageGraph, cost: CostModel) -> Tree:
 def best_factors(graph: CoverageGraph, cost: CostModel) -> dict[Node, None]:
     """Find the best factor window for every place, each once."""
     find = best_covering_factor if graph.kind is Kind.OVERLAP_SAFE else best_partitioning_factor
-    taken = {stands_for(node) for node in graph.nodes}
+    taken = {stands_for(node) for node in graph.nodes if not isinstance(node.window, Session)}
     found = ((find(place, taken), keys) for place, keys in places(graph, cost))
     return {Node(window, keys): None for window, keys in found if window is not None}
 
@@ -41,6 +42,8 @@ def cheapest_with(factors: Collection[Node], graph: CoverageGraph, cost: CostMod
 def places(graph: CoverageGraph, cost: CostModel) -> Iterator[tuple[Place, frozenset[str]]]:
     """List the places for a factor window, each with the keys it must carry."""
     for above, below in graph.children.items():
+        if above is not None and isinstance(above.window, Session):
+            continue
         by_clock: dict[Clock | None, list[Node]] = {}
         for node in below:
             by_clock.setdefault(stands_for(node).clock, []).append(node)

@@ -23,6 +23,7 @@ def plan_request(request: Request) -> Plan:
     planner = _Planner(request)
     if request.in_one_pass:
         _check_one_time(request.queries)
+        _check_no_sessions(request.queries)
         parts = [list(request.queries)]
     else:
         by_time: dict[str, list[Query]] = {}
@@ -45,6 +46,15 @@ def _check_one_time(queries: Sequence[Query]) -> None:
         raise QueryError(
             f"the queries have different time columns, {' and '.join(sorted(times))}, and a stream has one event time; "
             "start a stream for each"
+        )
+
+
+def _check_no_sessions(queries: Sequence[Query]) -> None:
+    own = next((query for query in queries if query.has_sessions), None)
+    if own is not None and len(queries) > 1:
+        raise QueryError(
+            f"query {own.name!r} has sessions, which depend on which events count, so it cannot share a stream with "
+            "other queries; start one of its own for it"
         )
 
 

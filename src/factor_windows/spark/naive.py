@@ -1,4 +1,4 @@
-"""The contender: what people write today, one groupBy(window()) for each window and a union."""
+"""The contender: what people write today, one groupBy(window()) or session_window() for each window and a union."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pyspark.sql.types import DateType
 
 from factor_windows.algebra.calendar import AnyWindow
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from factor_windows.functions.expression import quoted
 from factor_windows.query import Query
 from factor_windows.spark.nullability import text_of
@@ -45,6 +46,8 @@ def naive(query: Query, events: DataFrame) -> DataFrame:
 
 def _instances(query: Query, window: AnyWindow, events: DataFrame) -> tuple[DataFrame, Column]:
     """Return the events, and what tells the instance of each."""
+    if isinstance(window, Session):
+        return events, F.expr(f"session_window({_time(query, events)}, '{window.gap} microseconds')")
     if isinstance(window, Growing) or window.clock is not None:
         return with_instances(window, query.parsed_time.sql, events, calendar=has_calendars(query))
     lengths = (f"'{length} microseconds'" for length in (window.range, window.slide, window.offset))

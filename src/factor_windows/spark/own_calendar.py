@@ -5,7 +5,6 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from factor_windows.algebra.calendar import AnyWindow
 from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.window import Window
 from factor_windows.spark.local_time import SparkLocalTime, write_instant, write_tick
@@ -15,7 +14,9 @@ _TIME, _STEP, _START = "__fw_naive_time", "__fw_naive_step", "__fw_naive_start"
 _SPARK = SparkLocalTime()
 
 
-def with_instances(window: AnyWindow, time: str, events: DataFrame, *, calendar: bool) -> tuple[DataFrame, Column]:
+def with_instances(
+    window: Window | Growing, time: str, events: DataFrame, *, calendar: bool
+) -> tuple[DataFrame, Column]:
     """Give each event once to every instance that holds it, and return the instance, with `start` and `end`.
 
     To a query with a `calendar` dates are local.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from factor_windows.algebra.calendar import AnyWindow
+from factor_windows.algebra.session import Session
 from factor_windows.functions.aggregate import Aggregate, aggregate_inside, is_call
 from factor_windows.functions.expression import Expression, conjuncts, name_fields, sql_of, tree_of
 from factor_windows.functions.table import Kind
@@ -281,7 +282,8 @@ class _Reader:
 
     def _as_nullable_as_sparks(self, window: exp.Expr) -> exp.Expr:
         """Make the struct of a window nullable if the window hops: Spark cannot know that each row has one then."""
-        if not isinstance(window, exp.Anonymous) or all(each.is_tumbling for each in self.windows):
+        always = (each.is_tumbling or isinstance(each, Session) for each in self.windows)
+        if not isinstance(window, exp.Anonymous) or all(always):
             return window
         known = exp.not_(exp.Is(this=exp.column(WINDOW_COLUMNS[0]), expression=exp.Null()))
         return exp.Case(ifs=[exp.If(this=known, true=window)])

@@ -28,10 +28,10 @@ class WindowedSpark(VerbatimSpark):
     """Spark SQL with `window` as a plain name, TIMESTAMP BY after a table, tables as arguments, zones of windows."""
 
     class Tokenizer(VerbatimSpark.Tokenizer):
-        """Lets `window` be a function and a column."""
+        """Lets `window` be a function and a column, and SESSION a function."""
 
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
-            word: kind for word, kind in VerbatimSpark.Tokenizer.KEYWORDS.items() if word != "WINDOW"
+            word: kind for word, kind in VerbatimSpark.Tokenizer.KEYWORDS.items() if word not in ("WINDOW", "SESSION")
         }
 
     class Parser(VerbatimSpark.Parser):

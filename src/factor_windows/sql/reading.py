@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from factor_windows.algebra.session import Session
 from factor_windows.functions.expression import sql_of
 from factor_windows.query import Query
 from factor_windows.sql.branch import Branch, read_branches, windows_in
@@ -56,13 +57,13 @@ class Reading:
         queries: list[Query] = []
         for top in tops:
             groups = self._groups(top)
-            said = dict.fromkeys(branch.note for group in groups for branch in group)
+            said = dict.fromkeys(branch.note for group in groups.values() for branch in group)
             notes += [note for note in said if note and note not in notes]
             if len(groups) > 1:
-                notes.append(_explain_groups([group[0].shares for group in groups]))
+                notes.append(_explain_groups(list(groups)))
             numbers = range(len(queries), len(queries) + len(groups))
             with errors_at(top):
-                queries += [merge_branches(group) for group in groups]
+                queries += [merge_branches(group) for group in groups.values()]
             tree = self._put_results(tree, top, list(numbers))
         outer = self._template(tree, len(queries))
         outer = "" if outer == "SELECT * FROM {result0}" else outer
@@ -83,8 +84,8 @@ class Reading:
                 select.replace(cut)
         return tree, list(assumed)
 
-    def _groups(self, top: exp.Expr) -> list[list[Branch]]:
-        """List the branches of a part that are one query each."""
+    def _groups(self, top: exp.Expr) -> dict[tuple[object, ...], list[Branch]]:
+        """List the branches of a part that are one query each, by what they have in common."""
         _check_inside(top)
         branches = [
             branch
@@ -94,9 +95,11 @@ class Reading:
         if len({len(branch.columns) for branch in branches}) > 1:
             raise located_error(top, "the SELECTs joined by UNION have different numbers of columns")
         groups: dict[tuple[object, ...], list[Branch]] = {}
+        # Where sessions begin and end depends on which events count.
+        apart = any(isinstance(window, Session) for branch in branches for window in branch.windows)
         for branch in branches:
-            groups.setdefault(branch.shares, []).append(branch)
-        return list(groups.values())
+            groups.setdefault((*branch.shares, branch.where if apart else None), []).append(branch)
+        return groups
 
     def _put_results(self, tree: exp.Expr, top: exp.Expr, numbers: list[int]) -> exp.Expr:
         """Put the results in the place of what computes them; order, limit and DISTINCT of the whole stay outside."""
@@ -234,7 +237,10 @@ def _selects(tree: exp.Expr) -> Iterator[exp.Select]:
 
 
 def _explain_groups(groups: list[tuple[object, ...]]) -> str:
-    names = ("the table they read", "their time column", "their keys", "functions that cannot be shared")
+    names = (
+        *("the table they read", "their time column", "their keys", "functions that cannot be shared"),
+        "their conditions, which decide where sessions end",
+    )
     differing = [name for name, values in zip(names, zip(*groups, strict=True), strict=True) if len(set(values)) > 1]
     how = "share one pass" if differing == ["their keys"] else "run side by side"
     return f"{len(groups)} queries {how}, since the SELECTs differ in {' and '.join(differing)}"

@@ -1,4 +1,4 @@
-"""A window as WINDOWS(...) spells it: '1 hour SLIDE 10 minutes', '1 month' IN 'Europe/Berlin' STEP '1 day'.
+"""A window as WINDOWS(...) spells it: '1 hour SLIDE 10 minutes', '1 month' IN 'Europe/Berlin', 'SESSION 30 minutes'.
 
 SLIDE, OFFSET, STEP, ORIGIN and IN stand inside the text or after it.
 """
@@ -12,10 +12,12 @@ from datetime import timedelta
 from sqlglot import exp
 
 from factor_windows.algebra.calendar import AnyWindow, calendar, cumulating
+from factor_windows.algebra.session import session
 from factor_windows.algebra.window import Duration, hopping
 from factor_windows.sql.dialects import WINDOW_PARTS, WINDOW_WORDS
 from factor_windows.sql.located_error import located_error
 
+_SESSION = re.compile(r"session\s+(.*)", re.IGNORECASE)
 _MONTHS = re.compile(r"\d\s*(mo|month|q|quarter|y|year)s?\b", re.IGNORECASE)
 
 
@@ -23,6 +25,10 @@ def read_window_text(literal: exp.Literal, name: str) -> AnyWindow:
     """Read a window from its text and the words after it."""
     parts = _parts(literal)
     size = parts["size"]
+    if gap := _SESSION.fullmatch(size):
+        if others := sorted(parts.keys() - {"size"}):
+            raise located_error(literal, f"the window {literal.this!r} is a session, which has no {others[0].upper()}")
+        return session(gap[1], name=name)
     if counts_months(size) or parts.keys() & {"in", "origin"}:
         if "offset" in parts:
             raise located_error(

@@ -8,6 +8,7 @@ from datetime import timedelta
 from sqlglot import exp
 
 from factor_windows.algebra.calendar import AnyWindow, cumulating
+from factor_windows.algebra.session import Session
 from factor_windows.algebra.window import MICROSECONDS, Window, duration
 from factor_windows.functions.expression import sql_of, tree_of
 from factor_windows.query import WINDOW_COLUMNS
@@ -23,13 +24,21 @@ _AZURE_UNITS = {
     "microsecond": ("microsecond", "microseconds", "mcs"),
 }
 UNITS = {spelling: MICROSECONDS[unit] for unit, spellings in _AZURE_UNITS.items() for spelling in spellings}
-_UNSUPPORTED = {"slidingwindow", "sessionwindow", "snapshotwindow", "session_window", "session"}
-_FLINK_LENGTHS = {"tumble": ("size",), "hop": ("slide", "size"), "cumulate": ("step", "size")}
-WINDOW_CALLS = {"window", "windows", "tumblingwindow", "hoppingwindow", *_FLINK_LENGTHS, *_UNSUPPORTED}
-TABLE_CALLS = {*_FLINK_LENGTHS, "session"}
+_UNSUPPORTED = {"slidingwindow", "sessionwindow", "snapshotwindow"}
+_FLINK_LENGTHS = {"tumble": ("size",), "hop": ("slide", "size"), "cumulate": ("step", "size"), "session": ("gap",)}
+WINDOW_CALLS = {
+    "window",
+    "session_window",
+    "windows",
+    "tumblingwindow",
+    "hoppingwindow",
+    *_FLINK_LENGTHS,
+    *_UNSUPPORTED,
+}
+TABLE_CALLS = set(_FLINK_LENGTHS)
 SUPPORTED = (
-    "these are: window(), WINDOWS(), TumblingWindow, HoppingWindow, TUMBLE, HOP, CUMULATE, date_trunc(), trunc() and "
-    "time_bucket()"
+    "these are: window(), session_window(), WINDOWS(), TumblingWindow, HoppingWindow, TUMBLE, HOP, CUMULATE, SESSION, "
+    "date_trunc(), trunc() and time_bucket()"
 )
 _WHOLE = "named_struct('start', window_start, 'end', window_end)"
 _MILLISECOND_BEFORE = "window_end - INTERVAL '1' MILLISECOND"
@@ -54,6 +63,10 @@ def grouped_windows(call: exp.Anonymous) -> Iterator[AnyWindow]:
             if not 2 <= len(arguments) <= 4:
                 raise located_error(call, "window() is written window(ts, '20 minutes'[, slide[, start]])")
             yield _window(*map(_spelled, arguments[1:]))
+        elif name == "session_window":
+            if len(arguments) != 2:
+                raise located_error(call, "session_window() is written session_window(ts, '30 minutes')")
+            yield Session(_spelled(arguments[1]))
         elif name in _FLINK_LENGTHS:
             yield _flink_window(call, arguments[1:])
         elif name == "windows":
@@ -66,7 +79,7 @@ def grouped_windows(call: exp.Anonymous) -> Iterator[AnyWindow]:
 def time_of(call: exp.Anonymous) -> exp.Expr | None:
     """Return the time column that a window call names, if it names one."""
     first: exp.Expr | None = next(iter(call.expressions), None)
-    if call_name(call) in ("window", *_FLINK_LENGTHS):
+    if call_name(call) in ("window", "session_window", *_FLINK_LENGTHS):
         return first
     given = isinstance(first, exp.Alias | exp.Literal | exp.Interval | None) or call_name(first) in WINDOW_CALLS
     return first if call_name(call) == "windows" and not given else None
@@ -75,6 +88,11 @@ def time_of(call: exp.Anonymous) -> exp.Expr | None:
 def table_window(call: exp.Anonymous) -> tuple[exp.Table, exp.Expr, AnyWindow]:
     """Read Flink's TUMBLE(TABLE t, DESCRIPTOR(ts), size); HOP and CUMULATE have a slide or a step before the size."""
     _check_supported(call)
+    if call_name(call) == "session":
+        raise located_error(
+            call,
+            "SESSION as a table has keys of its own, its PARTITION BY; write GROUP BY k, SESSION(ts, gap)",
+        )
     lengths = _FLINK_LENGTHS[call_name(call)]
     arguments = _in_order(call, ("data", "timecol", *lengths, "offset"))
     if (
@@ -112,8 +130,11 @@ def _in_order(call: exp.Anonymous, names: tuple[str, ...]) -> list[exp.Expr]:
 
 def _flink_window(call: exp.Anonymous, arguments: list[exp.Expr]) -> AnyWindow:
     lengths = _FLINK_LENGTHS[call_name(call)]
-    if len(arguments) not in (len(lengths), len(lengths) + 1):
-        raise located_error(call, f"{call.name} is written {call.name}(ts, {', '.join(lengths)}[, offset])")
+    if call_name(call) == "session" and len(arguments) == 1:
+        return Session(_interval(arguments[0]))
+    if len(arguments) not in (len(lengths), len(lengths) + 1) or call_name(call) == "session":
+        offset_form = "" if call_name(call) == "session" else "[, offset]"
+        raise located_error(call, f"{call.name} is written {call.name}(ts, {', '.join(lengths)}{offset_form})")
     read = dict(zip((*lengths, "offset"), map(_interval, arguments), strict=False))
     if "step" in read:
         size, step, offset = (timedelta(microseconds=read.get(part, 0)) for part in ("size", "step", "offset"))
@@ -137,6 +158,11 @@ def _one_of_several(argument: exp.Expr) -> AnyWindow:
     if not isinstance(argument, exp.Anonymous) or call_name(argument) not in WINDOW_CALLS:
         raise located_error(argument, f"{sql_of(argument)} is not a window; {SUPPORTED}")
     _check_supported(argument)
+    if call_name(argument) not in ("tumblingwindow", "hoppingwindow"):
+        raise located_error(
+            argument,
+            f"{sql_of(argument)} stands by itself in GROUP BY; in WINDOWS() write such as 'SESSION 30 minutes'",
+        )
     plain = _azure_window(argument)
     return _window(plain.range, plain.slide, plain.offset, name=name)
 
@@ -217,7 +243,7 @@ def window_mentions(call: exp.Anonymous | None) -> dict[str, str]:
     if name in _FLINK_LENGTHS:
         return _AZURE | {f"{name}_{end}{text.removeprefix(name)}": column for end, column in _FLINK_GROUP.items()}
     found = _AZURE | ({column: column for column in WINDOW_COLUMNS} if name == "windows" else {})
-    for prefix in ("window", text):
+    for prefix in ("session_window" if name == "session_window" else "window", text):
         found |= {prefix: _WHOLE, f"{prefix}.start": "window_start", f"{prefix}.end": "window_end"}
         found[f"window_time({prefix})"] = "window_end - INTERVAL '1' MICROSECOND"
     return found

@@ -1,0 +1,109 @@
+"""Sessions: stretches of events that are never further apart than a gap, by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from html import escape
+
+from factor_windows.algebra.window import Duration, Window, duration, readable
+from factor_windows.errors import WindowError
+
+FOREVER = 2**62
+"""A length that no session exceeds, in microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The events of a key, cut wherever the next one comes more than a gap later: Spark's session_window.
+
+    An instance begins with its first event and ends a gap after its last one. Panes no longer than the gap make it up:
+    two events of one pane are always in one session. So do sessions of a shorter gap.
+
+    >>> Session(gap=10) == Session(gap=10, name="visits")
+    True
+    """
+
+    gap: int
+    name: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.gap, int) or isinstance(self.gap, bool):
+            raise WindowError(f"gap {self.gap!r} is not a whole number of microseconds; session() reads durations")
+        if self.gap <= 0:
+            raise WindowError(f"gap {readable(self.gap)} is not positive; a session needs time to close")
+        if not isinstance(self.name, str):
+            raise WindowError(f"window name {self.name!r} is not text")
+        if not self.name:
+            object.__setattr__(self, "name", self.label)
+
+    def _repr_html_(self) -> str:
+        """Show the window in a notebook."""
+        return f"<b>{escape(self.name)}</b>: sessions, closed after {readable(self.gap)} without events"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    @property
+    def label(self) -> str:
+        """Describe the window: the name it has when nobody gives it one.
+
+        >>> session("30 minutes").label
+        'session 30 minutes'
+        """
+        return f"session {readable(self.gap)}"
+
+    @property
+    def pane(self) -> Window:
+        """Return the longest tumbling window that makes sessions up, wherever they begin."""
+        return Window(range=self.gap, slide=self.gap)
+
+    @property
+    def parts(self) -> tuple[Window, ...]:
+        """List the windows that this one is described by: its pane."""
+        return (self.pane,)
+
+    @property
+    def is_tumbling(self) -> bool:
+        """Say that instances do not fill all time."""
+        return False
+
+    @property
+    def length(self) -> int:
+        """Return the length that it is put in order by: no session is shorter than the gap."""
+        return self.gap
+
+    @property
+    def distance(self) -> int:
+        """Return the same: no session follows the start of another earlier."""
+        return self.gap
+
+    @property
+    def longest(self) -> int:
+        """Return a length in microseconds that no instance exceeds."""
+        return FOREVER
+
+    def sessions(self, times: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """List the sessions of the events at some times, each with its start and end.
+
+        >>> list(Session(gap=10).sessions([31, 0, 10, 21]))
+        [(0, 20), (21, 41)]
+        """
+        first = last = None
+        for time in sorted(times):
+            if first is None or last is None or time - last > self.gap:
+                if first is not None and last is not None:
+                    yield first, last + self.gap
+                first = time
+            last = time
+        if first is not None and last is not None:
+            yield first, last + self.gap
+
+
+def session(gap: Duration, *, name: str = "") -> Session:
+    """Make a window that closes after a gap without events, for each key; an event exactly a gap later is still in it.
+
+    >>> session("30 minutes").name
+    'session 30 minutes'
+    """
+    return Session(duration(gap), name)
