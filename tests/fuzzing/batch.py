@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from factor_windows import Query, optimize, physical
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from factor_windows.engines import spark_batch
 from factor_windows.engines.spark_columns import SparkColumns
 from factor_windows.physical import PhysicalPlan
@@ -86,8 +87,8 @@ def _layout(way: str, compiled: PhysicalPlan) -> Layout | None:
         return deepest if row else None
     if way == "keys":
         return replace(deepest, distribution=Distribution.BY_KEY) if has_keys else None
-    if way == "nothing" or any(isinstance(node.window, Growing) for node in compiled.plan.nodes):
-        # A window that grows knows no chunks: rows are given to instances that end later, in any of them.
+    if way == "nothing" or any(isinstance(node.window, Growing | Session) for node in compiled.plan.nodes):
+        # Windows that grow and sessions know no chunks: rows are given to instances that end later, in any of them.
         return deepest
     # Chunks no longer than the longest range put as many rows as can be near an edge.
     length = row.window.range if row else 1

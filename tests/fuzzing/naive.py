@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from factor_windows import Query, Window
 from factor_windows.algebra.calendar import AnyWindow
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from fuzzing.zones import day_of, first_of, midnight, month_of
 
 SECOND = 1_000_000
@@ -32,7 +33,9 @@ def by_hand(query: Query, events: DataFrame, times: Iterable[int] = ()) -> DataF
 
 def _of_window(query: Query, events: DataFrame, window: AnyWindow, times: Iterable[int]) -> DataFrame:
     time, keys = _time(query, events), [F.expr(key) for key in query.keys]
-    if isinstance(window, Growing) or window.clock:
+    if isinstance(window, Session):
+        instance = F.session_window(time, f"{window.gap} microseconds")
+    elif isinstance(window, Growing) or window.clock:
         events, instance = _looked_up(window, events, time, times)
     else:
         lengths = [f"{length} microseconds" for length in (window.range, window.slide, window.offset)]

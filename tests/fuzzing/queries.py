@@ -9,6 +9,7 @@ import factor_windows as fw
 from factor_windows import Query, QueryError, Window
 from factor_windows.algebra.calendar import AnyWindow
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from fuzzing import functions
 from fuzzing.data import Data, quoted
 from fuzzing.functions import EXACT, FLOATING, HOLISTIC, KEYS, PLAIN, PLAIN_KEYS, PLAIN_WHERES, WHERES, known
@@ -34,11 +35,12 @@ PARTS_OF_DAYS = (
     *(fw.hopping("6 hours", "1 hour"), fw.tumbling("1 hour", offset="30 minutes")),
 )
 """What makes up local days of many zones."""
+GAPS = (1, 1_000_000, 1_000_001, 7_000_000, 60_000_000, 3_600_000_000, 90_000_000_000)
 SEARCHES = ("none", "coverage", "factor", "slicing", "best", "best")
 
 
 def draw_windows(rng: random.Random, data: Data) -> list[AnyWindow]:
-    """Draw windows of fixed lengths, and of calendars if the data has zones; once in a while one grows."""
+    """Draw windows of fixed lengths, of calendars if the data has zones; once in a while such as grow, or sessions."""
     if data.zones and rng.random() < 0.8:
         known = _fixed(rng) if rng.random() < 0.5 else PARTS_OF_DAYS
         fixed = rng.sample(known, min(len(known), rng.choice([0, 1, 2, 3])))
@@ -49,6 +51,8 @@ def draw_windows(rng: random.Random, data: Data) -> list[AnyWindow]:
             return made
     if rng.random() < 0.15:
         made.append(_cumulating(rng))
+    if rng.random() < 0.2:
+        made += [Session(rng.choice(GAPS)) for _ in range(rng.choice([1, 1, 2, 5]))]
     return list(dict.fromkeys(rng.sample(made, len(made))))
 
 
@@ -137,6 +141,8 @@ def is_small(query: Query, rows: int) -> bool:
 
 
 def _overlaps(window: AnyWindow) -> int:
+    if isinstance(window, Session):
+        return 1
     return window.steps if isinstance(window, Growing) else -(-window.range // window.slide)
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from factor_windows.algebra.calendar import AnyWindow
 from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
 from fuzzing.batch import Case, check
 from fuzzing.data import written
 from fuzzing.settings import Settings
@@ -92,5 +93,7 @@ def _written(window: AnyWindow) -> str:
     name = f", name={window.name!r}" if window.name != window.label else ""
     if isinstance(window, Growing):
         return f"Growing({_written(window.period)}, {_written(window.step)}{name})"
+    if isinstance(window, Session):
+        return f"Session({window.gap}{name})"
     clock = f", clock={window.clock!r}" if window.clock else ", is_local=True" if window.is_local else ""
     return f"Window(range={window.range}, slide={window.slide}, offset={window.offset}{name}{clock})"
