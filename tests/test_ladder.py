@@ -85,7 +85,12 @@ def test_no_other_pane_that_was_looked_at_is_cheaper(density, events, labels):
     chosen = choose_ladder([HOUR, DAY], density=density, events=events, labels=labels)
     for pane in (HOUR // 4, HOUR // 2, HOUR, 2 * HOUR, DAY + 1):
         other = Ladder(pane, chosen.ranges)
-        assert price(chosen, density, events, labels) <= price(other, density, events, labels)
+        assert price(chosen, density, 1.0, events, labels) <= price(other, density, 1.0, events, labels)
+
+
+def test_busy_keys_have_shorter_panes():
+    even, skewed = (choose_ladder([HOUR, DAY], density=10 / HOUR, crowding=times, events=1e7) for times in (1, 50))
+    assert skewed.pane < even.pane
 
 
 def test_denser_events_have_shorter_panes():

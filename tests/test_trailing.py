@@ -20,6 +20,7 @@ from factor_windows import (
     optimize,
     parse,
     tumbling,
+    wide,
 )
 from factor_windows.algebra.ladder import Ladder
 from factor_windows.engines import spark_trailing
@@ -121,7 +122,18 @@ def readings(spark):
 @pytest.fixture(scope="module")
 def labels(spark):
     """Labels on and beside edges, before and after all events, twice, and without a key or a time."""
-    rows = [(-60, "a"), (0, "a"), (0, None), (7, "b"), (7, "b"), (35, "a"), (36, None), (149, "b"), (900, "a"), (-90, "a")]
+    rows = [
+        (-60, "a"),
+        (0, "a"),
+        (0, None),
+        (7, "b"),
+        (7, "b"),
+        (35, "a"),
+        (36, None),
+        (149, "b"),
+        (900, "a"),
+        (-90, "a"),
+    ]
     rows += [(None, "a"), (40, "unheard of")]
     frame = spark.createDataFrame([(n, *row) for n, row in enumerate(rows)], "label int, t int, k string")
     return frame.selectExpr("label", "k", "timestamp_seconds(t) AS at")
@@ -141,7 +153,9 @@ def test_generated_labels_give_what_a_join_gives(request, spark, panes, seed):
     query = Query(
         time="ts",
         keys=rng.choice([[], ["k"], ["k", "site"]]),
-        windows=[tumbling(f"{length / 2}s", name=str(length)) for length in rng.sample(range(1, 90), rng.choice([1, 2, 3]))],
+        windows=[
+            tumbling(f"{length / 2}s", name=str(length)) for length in rng.sample(range(1, 90), rng.choice([1, 2, 3]))
+        ],
         aggregates=rng.sample(functions, min(len(functions), rng.randrange(1, 5))),
         where=rng.choice(["", "", "n IS NULL OR n > -5"]),
     )
@@ -164,7 +178,13 @@ def test_whatever_the_panes_the_rows_are_the_same(readings, labels, panes, lengt
         ["avg(d) AS mean_d", "min(ts) AS earliest", "last(s) AS l", "count(v) FILTER (WHERE ok) AS c"],
         ["approx_count_distinct(s) AS distinct_s", "approx_percentile(n, 0.5) AS p", "collect_list(i) AS every"],
         ["corr(v, n) AS r", "regr_slope(v, n) AS slope", "bool_and(ok) AS all_ok", "bit_xor(n) AS x"],
-        ["median(n) AS m", "count(DISTINCT s) AS ds", "mode(i) FILTER (WHERE i = 2) AS mo", "first(v) AS f", "count(*) AS n"],
+        [
+            "median(n) AS m",
+            "count(DISTINCT s) AS ds",
+            "mode(i) FILTER (WHERE i = 2) AS mo",
+            "first(v) AS f",
+            "count(*) AS n",
+        ],
         ["listagg(s) AS texts", "any_value(k) AS own", "max_by(s, n * 1000 + i) AS best", "try_avg(n) AS ta"],
     ],
 )
@@ -180,7 +200,15 @@ def test_every_kind_of_function_is_what_spark_gives(readings, labels, panes, len
 
 
 def test_columns_are_the_labels_then_the_window_and_what_spark_calls_the_aggregates(readings, labels, panes):
-    calls = ["count(*)", "sum(n)", "avg(d)", "max(ts)", "collect_list(i)", "count_if(ok) AS c", "approx_count_distinct(s)"]
+    calls = [
+        "count(*)",
+        "sum(n)",
+        "avg(d)",
+        "max(ts)",
+        "collect_list(i)",
+        "count_if(ok) AS c",
+        "approx_count_distinct(s)",
+    ]
     for length in (3, 1000):
         panes(length)
         found = optimize(query_of(calls)).at(labels, readings)
@@ -189,7 +217,9 @@ def test_columns_are_the_labels_then_the_window_and_what_spark_calls_the_aggrega
         assert [name for name, *_ in columns_of(found)[3:6]] == ["window_id", "window_start", "window_end"]
         assert columns_of(found)[6:] == columns_of(own)
     holistic = [*calls, "median(n)"]
-    assert columns_of(optimize(query_of(holistic)).at(labels, readings))[6:] == columns_of(readings.agg(*map(F.expr, holistic)))
+    assert columns_of(optimize(query_of(holistic)).at(labels, readings))[6:] == columns_of(
+        readings.agg(*map(F.expr, holistic))
+    )
 
 
 @pytest.mark.parametrize("aggregates", [MIXED, ["median(n) AS m", "count(*) AS n"]])
@@ -214,12 +244,19 @@ def test_times_of_every_kind_in_every_zone(spark, kind, zone):
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
-        days = spark.range(80).selectExpr(f"CAST(date_add(DATE '1969-12-01', CAST(id AS int)) AS {kind}) AS ts", "id AS n")
+        days = spark.range(80).selectExpr(
+            f"CAST(date_add(DATE '1969-12-01', CAST(id AS int)) AS {kind}) AS ts", "id AS n"
+        )
         labels = spark.range(9).selectExpr(f"CAST(date_add(DATE '1969-12-10', CAST(id * 8 AS int)) AS {kind}) AS at")
-        query = Query(time="ts", windows=[tumbling("1 day"), tumbling("9 days")], aggregates=["sum(n) AS s", "count(*) AS c"])
+        query = Query(
+            time="ts", windows=[tumbling("1 day"), tumbling("9 days")], aggregates=["sum(n) AS s", "count(*) AS c"]
+        )
         found = optimize(query, rate=1, unit="1 day").at(labels, days)
         if kind == "date":
-            days, labels = (frame.withColumn(name, F.expr(f"CAST({name} AS timestamp)")) for frame, name in ((days, "ts"), (labels, "at")))
+            days, labels = (
+                frame.withColumn(name, F.expr(f"CAST({name} AS timestamp)"))
+                for frame, name in ((days, "ts"), (labels, "at"))
+            )
             found = found.withColumn("at", F.expr("CAST(at AS timestamp)"))
         assert_same(found, expected(query, labels, days))
         assert found.schema["window_end"].dataType == labels.schema["at"].dataType
@@ -263,9 +300,9 @@ def test_a_key_with_most_of_the_rows_is_like_any_other(spark, panes, compiled):
 
 
 def test_formulas_having_and_where_are_those_of_the_query(readings, labels):
-    query = query_of(["max(n) - min(n) AS spread", "count(*) AS c"], where="ok", having="c > 1 AND k IS NOT NULL")
+    query = query_of(["max(n) - min(n) AS spread", "count(*) AS c"], where="ok", having="c > 1 AND k = 'a'")
     plain = query_of(["max(n) AS high", "min(n) AS low", "count(*) AS c"], where="ok")
-    wanted = expected(plain, labels, readings).where("c > 1 AND k IS NOT NULL")
+    wanted = expected(plain, labels, readings).where("c > 1 AND k = 'a'")
     found = optimize(query).at(labels, readings)
     assert found.columns == ["label", "k", "at", "window_id", "window_start", "window_end", "spread", "c"]
     assert_same(found, wanted.selectExpr(*found.columns[:6], "high - low AS spread", "c"))
@@ -294,7 +331,11 @@ def test_several_queries_give_a_result_each(readings, labels):
 
 
 def test_only_the_range_of_a_window_matters_and_a_name_is_its_own(readings, labels):
-    windows = [hopping("20s", "5s", name="one"), tumbling("20s", offset="3s", name="two"), tumbling("20s", name="three")]
+    windows = [
+        hopping("20s", "5s", name="one"),
+        tumbling("20s", offset="3s", name="two"),
+        tumbling("20s", name="three"),
+    ]
     query = Query(time="ts", keys=["k"], windows=windows, aggregates=["count(*) AS c"])
     assert_same(optimize(query).at(labels, readings), expected(query, labels, readings))
 
@@ -313,6 +354,40 @@ def test_keys_may_be_computed_from_labels_and_be_of_a_wider_type(spark, readings
     assert row["c"] == readings.where(f"i % 2 = 0 AND {near}").count() > 0
 
 
+def test_no_key_is_another_key_than_an_empty_text(spark):
+    events = spark.sql("SELECT timestamp_seconds(1) AS ts, '' AS k UNION ALL SELECT timestamp_seconds(2), NULL")
+    labels = spark.sql(
+        "SELECT timestamp_seconds(2) AS at, CAST(NULL AS string) AS k UNION ALL SELECT timestamp_seconds(2), ''"
+    )
+    rows = optimize(query_of(["count(*) AS c"], windows=("1m",))).at(labels, events).collect()
+    assert {row["k"]: row["c"] for row in rows} == {None: 0, "": 1}
+
+
+def test_a_result_is_made_wide_with_a_row_for_each_label(readings, labels):
+    query = query_of(["count(*) AS c"], windows=("5s", "2m"))
+    table = wide(optimize(query).at(labels.where("at IS NOT NULL"), readings))
+    assert table.columns == ["label", "k", "at", "window_end", "c_5 seconds", "c_2 minutes"]
+    assert table.count() == 11
+    assert table.where("`c_5 seconds` IS NULL OR `c_2 minutes` IS NULL").count() == 0
+
+
+@pytest.mark.parametrize("rate", [2.0, None])
+def test_real_readings_give_what_a_join_gives(compiled, spark, real_data, rate):
+    """Readings of the tracebase data set (github.com/areinhardt/tracebase), licence ODbL 1.0."""
+    file = real_data / "tracebase-2012-01-20.parquet"
+    if not file.exists():
+        pytest.skip(f"no real data at {file}; FACTOR_WINDOWS_DATA says where it is")
+    plugs = spark.read.parquet(str(file)).where("pmod(hash(device), 20) = 0")
+    labels = plugs.sample(0.0005, seed=1).selectExpr("device", "ts AS at").limit(60)
+    labels = spark.createDataFrame(labels.collect(), labels.schema)
+    assert labels.count() > 20
+    windows = [tumbling(each) for each in ("1 minute", "1 hour", "5 hours")]
+    aggregates = ["count(*) AS c", "sum(power_1s) AS s", "avg(power_8s) AS mean", "stddev(power_1s) AS sd"]
+    query = Query(time="ts", keys=["device"], windows=windows, aggregates=aggregates)
+    options = {"rate": rate, "unit": "1 second"} if rate else {}
+    assert_same(optimize(query, **options).at(labels, plugs), expected(query, labels, plugs))
+
+
 def test_columns_named_like_hidden_ones_are_only_columns(spark, readings):
     labels = spark.sql("SELECT 'a' AS k, timestamp_seconds(30) AS at, 5 AS __fw_at, 6 AS __fw_i0")
     [row] = optimize(query_of(["count(*) AS c"], windows=("1m",))).at(labels, readings).collect()
@@ -321,7 +396,9 @@ def test_columns_named_like_hidden_ones_are_only_columns(spark, readings):
 
 
 def test_events_that_were_looked_at_decide_how_windows_are_made(spark, compiled, tmp_path):
-    spark.range(200_000).selectExpr("timestamp_millis(id * 10) AS ts", "id % 2 AS k", "id AS n").write.parquet(str(tmp_path / "dense"))
+    spark.range(200_000).selectExpr("timestamp_millis(id * 10) AS ts", "id % 2 AS k", "id AS n").write.parquet(
+        str(tmp_path / "dense")
+    )
     dense = spark.read.parquet(str(tmp_path / "dense"))
     labels = spark.range(1000).selectExpr("CAST(1 AS bigint) AS k", "timestamp_seconds(1000 + id % 2) AS at")
     query = query_of(["count(*) AS c"], windows=("10s", "10m"))
@@ -342,11 +419,31 @@ def test_events_that_were_looked_at_decide_how_windows_are_made(spark, compiled,
     [
         ([calendar("1 month")], {}, {}, r"window '1 month \[UTC\]' has no fixed length"),
         ([cumulating("1 day", step="1 hour")], {}, {}, "has no fixed length, so it does not say how far back"),
-        ([tumbling("1m")], {}, {"at": "'soon' AS at"}, "the labels' time 'at' is of type string; it must be a timestamp"),
-        ([tumbling("1m")], {}, {"at": "TIMESTAMP_NTZ '2024-01-01' AS at"}, "which differ by a time zone; cast one of them"),
+        (
+            [tumbling("1m")],
+            {},
+            {"at": "'soon' AS at"},
+            "the labels' time 'at' is of type string; it must be a timestamp",
+        ),
+        (
+            [tumbling("1m")],
+            {},
+            {"at": "TIMESTAMP_NTZ '2024-01-01' AS at"},
+            "which differ by a time zone; cast one of them",
+        ),
         ([tumbling("1m")], {}, {"at": "now() AS moment"}, "Spark cannot read the labels' time 'at'"),
-        ([tumbling("1m")], {}, {"k": "1 AS k"}, "key 'k' is of type int in the labels and of type string in the events"),
-        ([tumbling("1m")], {}, {"k": "'a' AS name"}, "no column 'k', which is a key of the query; add it, or rename one of theirs: name, at"),
+        (
+            [tumbling("1m")],
+            {},
+            {"k": "1 AS k"},
+            "key 'k' is of type int in the labels and of type string in the events",
+        ),
+        (
+            [tumbling("1m")],
+            {},
+            {"k": "'a' AS name"},
+            "no column 'k', which is a key of the query; add it, or rename one of theirs: name, at",
+        ),
         ([tumbling("1m")], {}, {"more": "1 AS Window_ID"}, "the labels have a column 'window_id', as the result has"),
         ([tumbling("1m")], {}, {"more": "1 AS c"}, "the labels have a column 'c', as the result has; rename theirs"),
         ([tumbling("1m")], {"outer": "SELECT * FROM {result} LIMIT 1"}, {}, "sorts or limits its result"),
@@ -371,5 +468,7 @@ def test_what_is_no_batch_is_refused(spark, readings, labels):
         plan.at([1], readings)
     with pytest.raises(OptionError, match="time 3 is not text"):
         plan.at(labels, readings, time=3)
-    with pytest.raises(OptionError, match=r"does not say where its events are; pass them, as in plan.at\(labels, events\)"):
+    with pytest.raises(
+        OptionError, match=r"does not say where its events are; pass them, as in plan.at\(labels, events\)"
+    ):
         plan.at(labels)

@@ -280,7 +280,7 @@ class Plan:
 
         `labels` is a batch with the query's keys and a time. Each of its rows comes out once for every window, with its
         own columns, `window_id`, `window_start` and `window_end`, and the aggregates over the events of its keys in
-        [time - range, time). Over no event they are what Spark gives over none. A window's slide and offset play no role.
+        [time - range, time): over no event, what Spark gives over none. Slides and offsets of windows play no role.
 
         Without `events`, those of the query's SQL are read. Several queries give a mapping from names to results.
         """

@@ -24,15 +24,22 @@ HALVINGS = 40
 
 
 def choose_ladder(
-    ranges: Sequence[int], *, density: float | None, events: float = inf, labels: float = inf
+    ranges: Sequence[int],
+    *,
+    density: float | None,
+    crowding: float = 1.0,
+    events: float = inf,
+    labels: float = inf,
 ) -> Ladder:
     """Choose the pane for ranges that end at given times; `density` counts events of a key in a microsecond.
+
+    Labels are taken to be of busy keys as often as events are: those have `crowding` times as many events.
 
     >>> hour, week = 3_600_000_000, 7 * 86_400_000_000
     >>> choose_ladder([hour, week], density=1 / week).rungs
     0
     >>> choose_ladder([hour, week], density=14 / hour, events=1e7, labels=1e6).pane // 60_000_000
-    15
+    120
     """
     shortest, longest = min(ranges), max(ranges)
     lengths = tuple(sorted(set(ranges)))
@@ -42,13 +49,13 @@ def choose_ladder(
     coarser = {shortest << step for step in range(HALVINGS) if shortest << step < longest}
     ladders = [Ladder(pane, lengths) for pane in sorted(finer | coarser | {longest + 1}, reverse=True)]
     known = (ASSUMED if events == inf else events), (ASSUMED if labels == inf else labels)
-    return min(ladders, key=lambda each: price(each, density, *known))
+    return min(ladders, key=lambda each: price(each, density, crowding, *known))
 
 
-def price(ladder: Ladder, density: float, events: float, labels: float) -> float:
+def price(ladder: Ladder, density: float, crowding: float, events: float, labels: float) -> float:
     """Return the nanoseconds that a ladder takes, if events come independently of each other."""
     edges, pieces = len(ladder.edges(0)), ladder.pieces(0)
-    pairs = edges * density * ladder.pane
+    pairs = edges * density * crowding * ladder.pane
     # About every second piece is there.
     looked_up = edges + len(pieces) / 2
     reading = labels * (pairs * PAIR + looked_up * LOOK_UP)

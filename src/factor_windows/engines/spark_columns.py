@@ -45,8 +45,8 @@ class SparkColumns:
         """With `text_as_bytes`, keys that are text are moved and grouped as bytes, which takes a third less time.
 
         Spark's first, quick hash table takes text, not bytes, and is slower than its second one where text and time
-        make many groups. `earlier` lays states out as an earlier version did, whose checkpoint goes on. What the columns
-        are called has no column of events, nor of rows that are joined to them, `beside`.
+        make many groups. `earlier` lays states out as an earlier version did, whose checkpoint goes on. Names are told
+        apart from those of events, and of rows that are joined to them, `beside`.
         """
         check_absent(query, events)
         self.query, self.session, self.text_as_bytes = query, events.sparkSession, text_as_bytes

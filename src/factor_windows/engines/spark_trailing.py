@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property, reduce
-from math import inf
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -14,6 +13,7 @@ from factor_windows.algebra.ladder import Ladder, Piece
 from factor_windows.algebra.window import Window
 from factor_windows.cost.ladder import choose_ladder
 from factor_windows.cost.spark import SparkCost
+from factor_windows.cost.statistics import Look
 from factor_windows.engines.spark_columns import SparkColumns
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.functions.aggregate import add_filter
@@ -31,8 +31,9 @@ from factor_windows.spark.types import microseconds
 
 WORTH_A_LOOK = 1_000
 """From how many events on it matters how dense they are."""
-
-HINT = "merge"
+JOIN = "merge"
+"""How labels meet events and panes: sorted, as Spark, which does not foresee how many rows an explode makes of a label,
+would otherwise send all of them to everyone."""
 
 
 def at(plan: Plan, labels: DataFrame, events: DataFrame | None, *, time: str) -> DataFrame:
@@ -71,7 +72,7 @@ class Trailing:
 
     def __init__(self, plan: Plan, labels: DataFrame, events: DataFrame, time: str) -> None:
         self.plan, self.query, self.labels, self.events = plan, plan.query, labels, events
-        self.on_spark = SparkColumns(self.query, events, beside=labels)
+        self.on_spark = SparkColumns(self.query, events, text_as_bytes=True, beside=labels)
         prefix = self.on_spark.names.prefix
         self.fit = Labels.read(self.query, labels, self.on_spark.types, time=time, prefix=prefix)
         self.on_spark.types = replace(self.on_spark.types, time=self.fit.kind)
@@ -79,7 +80,7 @@ class Trailing:
         self.pane, self.rung, self.slot = f"{prefix}pane", f"{prefix}rung", f"{prefix}slot"
         self.first, self.last, self.is_event = f"{prefix}first", f"{prefix}last", f"{prefix}is_event"
         self.ranges = tuple(sorted({window.longest for window in self.query.windows}))
-        check_names(self.query, labels, [name for name, _ in self._shown])
+        check_names(labels, [name for name, _ in self._shown])
 
     def result(self) -> DataFrame:
         """Return each label once for each window, with the aggregates."""
@@ -93,22 +94,21 @@ class Trailing:
         """Choose the panes by how dense events are; functions that have no states need all events of the longest."""
         if not self.types.shared:
             return Ladder(self.ranges[-1] + 1, self.ranges)
-        density, events = self._density()
+        seen = self._look()
         labels = look(self.labels, "0L", (), is_worth_a_head=lambda _: False).events
-        return choose_ladder(self.ranges, density=density, events=events, labels=labels)
+        density = None if seen.rate is None else seen.rate / (seen.keys or 1) / 1e6
+        return choose_ladder(self.ranges, density=density, crowding=seen.crowding, events=seen.events, labels=labels)
 
-    def _density(self) -> tuple[float | None, float]:
-        """Return how many events a key has in a microsecond, and how many there are, as far as that is known."""
+    def _look(self) -> Look:
+        """Say what events are like: as the plan was told, or else by a look at their head."""
         model, options = self.plan.passes[0].cost_model, self.plan.request.options
         if isinstance(model, SparkCost) and not model.assumed:
-            return model.rate / model.keys / model.unit, options.events
+            return Look(options.events, model.rate / model.unit * 1e6, round(model.keys))
         known = self.events.where(in_order(self.query.where)) if self.query.where else self.events
         time = microseconds(self.query.parsed_time.sql, self.types.time)
         keys = [key.sql for key in self.query.parsed_keys]
         seen = look(known, time, keys, is_worth_a_head=lambda count: count >= WORTH_A_LOOK)
-        if seen.events < WORTH_A_LOOK:
-            return 0.0, seen.events
-        return (None if seen.rate is None else seen.rate / (seen.keys or 1) / 1e6), seen.events
+        return replace(seen, rate=0.0) if seen.events < WORTH_A_LOOK else seen
 
     @cached_property
     def known(self) -> DataFrame:
@@ -127,14 +127,9 @@ class Trailing:
 
     def _merged(self) -> DataFrame:
         """Merge the states of all that a window is made of: nothing, raw edges, panes."""
-        states = self.types.states
-        parts = [self._nothing(), self._lifted()]
-        if self.ladder.rungs:
-            parts.append(self._looked_up())
+        parts = [self._lifted(), self._nothing(), *([self._looked_up()] if self.ladder.rungs else [])]
         rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
-        return self._group(
-            self._by_window(rows), [*self.fit.names, self.names.node], ((each.name, each.combine) for each in states)
-        )
+        return self._group(self._by_window(rows), self._instance, self._combines)
 
     def _direct(self) -> DataFrame:
         """Aggregate the events of each window at once, for functions that have no states."""
@@ -145,7 +140,7 @@ class Trailing:
             (self.names.value(place), sql_of(add_filter(tree_of(each.direct), tree_of(self.is_event))))
             for place, each in enumerate(self.types.results)
         )
-        return self._group(self._by_window(rows), [*self.fit.names, self.names.node], calls)
+        return self._group(self._by_window(rows), self._instance, calls)
 
     def _nothing(self) -> DataFrame:
         """Return a row without any event for all windows of each label: some have no other."""
@@ -154,8 +149,8 @@ class Trailing:
     def _near(self) -> DataFrame:
         """Join the raw events of panes that windows hold a part of, each with the ranges that it is in."""
         fit, slots = self.fit, self.ladder.edges(self._at)
-        probes = self._exploded(slots).withColumnRenamed(self.names.start, self.pane).hint(HINT)
-        pairs = probes.join(self.raw, [*fit.key_names, self.pane])
+        probes = self._exploded(slots).withColumnRenamed(self.names.start, self.pane)
+        pairs = probes.hint(JOIN).join(self.raw, [*fit.key_names, self.pane])
         age, reach = f"{fit.time.column} - {self.names.time}", [self.ranges[each.last] for each in slots]
         pairs = pairs.where(f"{age} > 0 AND {age} <= {self._look_up(reach, 'bigint')}")
         by_age = " ".join(f"WHEN {age} <= {length}L THEN {place}" for place, length in enumerate(self.ranges))
@@ -165,8 +160,7 @@ class Trailing:
     def _lifted(self) -> DataFrame:
         """Lift the raw events of edges to states, where the join has brought them together."""
         by = [*self.fit.names, self.pane, self.first, self.last]
-        lifted = self._group(self._near(), by, ((each.name, each.lift) for each in self.types.states))
-        return lifted.drop(self.pane)
+        return self._group(self._near(), by, self._lifts).drop(self.pane)
 
     def _looked_up(self) -> DataFrame:
         """Look up the panes that windows are made of."""
@@ -178,16 +172,16 @@ class Trailing:
             f"{self._look_up([each.first for each in slots])} AS {self.first}",
             f"{self._look_up([each.last for each in slots])} AS {self.last}",
         )
-        found = pieces.hint(HINT).join(self._panes(), [*fit.key_names, self.rung, self.names.start])
+        found = pieces.hint(JOIN).join(self._panes(), [*fit.key_names, self.rung, self.names.start])
         return found.drop(self.rung, self.names.start)
 
     def _panes(self) -> DataFrame:
         """Make the panes of all rungs: those of the lowest from events, all others from these."""
-        keys, states, start = self.fit.key_names, self.types.states, self.names.start
-        lowest = self._group(self.raw, [*keys, self.pane], ((each.name, each.lift) for each in states))
+        keys, start = self.fit.key_names, self.names.start
+        lowest = self._group(self.raw, [*keys, self.pane], self._lifts)
         rungs = lowest.selectExpr("*", f"explode(sequence(0, {self.ladder.rungs - 1})) AS {self.rung}")
         rows = rungs.selectExpr("*", f"shiftright({self.pane}, {self.rung}) AS {start}")
-        return self._group(rows, [*keys, self.rung, start], ((each.name, each.combine) for each in states))
+        return self._group(rows, [*keys, self.rung, start], self._combines)
 
     def _exploded(self, slots: tuple[Piece[Term], ...]) -> DataFrame:
         """Give each label a row for each of the pieces that it has."""
@@ -206,7 +200,21 @@ class Trailing:
 
     def _group(self, rows: DataFrame, by: list[str], aggregates: Iterable[tuple[str, str]]) -> DataFrame:
         kept = [] if keeps_groups(rows) else by
-        return rows.groupBy(*by).agg(*(F.expr(text) for text in (*kept, *(f"{sql} AS {name}" for name, sql in aggregates))))
+        computed = (f"{sql} AS {name}" for name, sql in aggregates)
+        return rows.groupBy(*by).agg(*(F.expr(text) for text in (*kept, *computed)))
+
+    @property
+    def _instance(self) -> list[str]:
+        """List what a window of a label is told by."""
+        return [*self.fit.names, self.names.node]
+
+    @property
+    def _lifts(self) -> list[tuple[str, str]]:
+        return [(each.name, each.lift) for each in self.types.states]
+
+    @property
+    def _combines(self) -> list[tuple[str, str]]:
+        return [(each.name, each.combine) for each in self.types.states]
 
     @property
     def _at(self) -> Term:
@@ -219,7 +227,9 @@ class Trailing:
         """Lower the states, and do what the query does after its aggregates."""
         query, names, fit = self.query, self.names, self.fit
         keys = [f"{part.value} AS {key}" for part, key in zip(fit.keys, names.keys, strict=True)]
-        values = [Sql(each.lower) if self.types.shared else Column(names.value(place)) for place, each in enumerate(self.types.results)]
+        values: list[Term] = [Column(names.value(place)) for place in range(len(self.types.results))]
+        if self.types.shared:
+            values = [Sql(each.lower) for each in self.types.results]
         windows = tuple(
             tuple(dict.fromkeys(window.name for window in query.windows if window.longest == length))
             for length in self.ranges

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from factor_windows.errors import OptionError, QueryError
-from factor_windows.functions.expression import Expression, quoted
+from factor_windows.functions.expression import Expression, parse, quoted, sql_of
 from factor_windows.query import Query
 from factor_windows.spark.messages import first_sentence, without_json
 from factor_windows.spark.nullability import never_null
@@ -46,16 +46,12 @@ class Part:
         if not self.flag:
             return [f"{sql} AS {self.column}"]
         known = never_null(sql, T.StructField(self.column, self.kind, nullable=False))
-        # A type that no value is known of is compared inside a struct, which is never null itself.
-        return [f"{known if known != sql else f'struct({sql})'} AS {self.column}", f"({sql}) IS NULL AS {self.flag}"]
+        return [f"{known} AS {self.column}", f"({sql}) IS NULL AS {self.flag}"]
 
     @property
     def value(self) -> str:
         """Return the part as it was, null or not."""
-        if not self.flag:
-            return self.column
-        known = never_null("", T.StructField(self.column, self.kind, nullable=False))
-        return f"CASE WHEN NOT {self.flag} THEN {self.column if known else f'{self.column}.col1'} END"
+        return f"CASE WHEN NOT {self.flag} THEN {self.column} END" if self.flag else self.column
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +90,14 @@ class Labels:
         fields = list(labels.select(*(F.expr(sql) for sql in (*sqls, "1"))).schema)[:-1]
         keys = tuple(
             _matched(f"{prefix}i{place}", key, (sql, own), field)
-            for place, (key, sql, own, field) in enumerate(zip(query.parsed_keys, sqls, fields, types.keys, strict=True))
+            for place, (key, sql, own, field) in enumerate(
+                zip(query.parsed_keys, sqls, fields, types.keys, strict=True)
+            )
         )
-        field = _time(labels, time)
+        own = sql_of(parse(time, what="time", error=QueryError)[0])
+        field = _time(labels, own)
         kind = _common_time(query, types.time, time, field.dataType)
-        micros = microseconds(f"({time})", kind)
+        micros = microseconds(f"({own})", kind)
         flag = f"{prefix}no_at" if field.nullable else ""
         if not flag:
             # Spark does not see that a time which is there has a number.
@@ -138,13 +137,15 @@ def _matched(column: str, key: Expression, own: tuple[str, T.StructField], field
     """Bring a key of labels and of events to one type; text is moved as bytes, which takes less time."""
     sql, label = own
     kind = _common(label.dataType, field.dataType)
-    if kind is None or has_maps(kind):
-        here, there = label.dataType.simpleString(), field.dataType.simpleString()
+    if kind is None:
         raise QueryError(
-            f"key {key.name!r} is of type {here} in the labels and of type {there} in the events, which are not "
-            "compared without loss; cast one of them to the type of the other"
-            if kind is None
-            else f"key {key.name!r} is of type {here}, which Spark cannot join by; make text of it, such as to_json()"
+            f"key {key.name!r} is of type {label.dataType.simpleString()} in the labels and of type "
+            f"{field.dataType.simpleString()} in the events; cast one of them to the type of the other"
+        )
+    if has_maps(kind) or never_null("", T.StructField("", kind, nullable=False)) == "":
+        raise QueryError(
+            f"key {key.name!r} is of type {kind.simpleString()}, which labels are not joined by; make text of it in "
+            "both, such as with to_json()"
         )
     texts = [f"({sql})", f"({key.sql})"]
     if kind == T.StringType():
@@ -191,7 +192,7 @@ def _common_time(query: Query, events: T.DataType, time: str, labels: T.DataType
     return kinds.pop()() if kinds else T.TimestampType()
 
 
-def check_names(query: Query, labels: DataFrame, shown: Sequence[str]) -> None:
+def check_names(labels: DataFrame, shown: Sequence[str]) -> None:
     """Refuse labels with a column that is named as one of those which are added."""
     exact = str(labels.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
     taken = set(labels.columns if exact else map(str.lower, labels.columns))
