@@ -6,9 +6,6 @@ from hypothesis import strategies as st
 
 from factor_windows.algebra.ladder import Ladder
 from factor_windows.cost.ladder import choose_ladder, price
-from factor_windows.engines.spark_words import SparkWords
-from factor_windows.physical.target import Names
-from factor_windows.physical.terms import Column
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
@@ -20,17 +17,18 @@ times = st.integers(-400, 400)
 def instants(ladder, at, place):
     """List every instant that a window is made of: those of its panes, and of its edges that are in its range."""
     found = []
-    for piece in ladder.pieces(at):
-        if piece.is_there > 0 and piece.first <= place <= piece.last:
-            length = ladder.length(piece.rung)
-            found += range(piece.number * length, (piece.number + 1) * length)
-    for edge in ladder.edges(at):
-        if edge.is_there > 0 and edge.last >= place:
-            pane = range(edge.number * ladder.pane, (edge.number + 1) * ladder.pane)
-            reach = ladder.ranges[edge.last]
-            ages = ((time, at - time) for time in pane if 0 < at - time <= reach)
-            found += [time for time, age in ages if max(edge.first, shortest(ladder, age)) <= place]
+    for piece in parts(ladder.pieces, ladder, at, place):
+        found += range(*ladder.bounds(at, piece))
+    for edge in parts(ladder.edges, ladder, at, place):
+        ages = ((time, at - time) for time in range(*ladder.bounds(at, edge)))
+        known = [(time, age) for time, age in ages if 0 < age <= ladder.ranges[edge.last]]
+        found += [time for time, age in known if max(edge.first, shortest(ladder, age)) <= place]
     return found
+
+
+def parts(every, ladder, at, place):
+    """List those that a window has."""
+    return [each for each in every if ladder.has(at, each) and each.first <= place <= each.last]
 
 
 def shortest(ladder, age):
@@ -47,29 +45,15 @@ def test_pieces_and_edges_tile_each_window_exactly(ladder, at):
 @given(ladders, times)
 def test_a_window_has_two_panes_of_a_rung_at_most(ladder, at):
     for place in range(len(ladder.ranges)):
-        rungs = [each.rung for each in ladder.pieces(at) if each.is_there > 0 and each.first <= place <= each.last]
+        rungs = [piece.rung for piece in parts(ladder.pieces, ladder, at, place)]
         assert all(rungs.count(rung) <= 2 for rung in rungs)
         assert all(0 <= rung < ladder.rungs for rung in rungs)
 
 
-@given(ladders, times)
-def test_an_edge_that_is_there_holds_an_instant_of_a_window(ladder, at):
-    for edge in ladder.edges(at):
-        if edge.is_there > 0:
-            pane = range(edge.number * ladder.pane, (edge.number + 1) * ladder.pane)
-            assert any(0 < at - time <= ladder.ranges[edge.last] for time in pane)
-
-
-def test_aligned_times_need_no_raw_events():
-    assert not [edge for edge in Ladder(10, (40, 80)).edges(120) if edge.is_there > 0]
-
-
-def test_the_same_arithmetic_is_written_as_sql():
-    ladder = Ladder(10, (40,))
-    words = SparkWords(Names("__fw_", (), "__fw_t"))
-    edge, start = ladder.edges(Column("at"))
-    assert words.term(edge.number) == "(at - pmod(at, 10L)) div 10L"
-    assert words.term(start.is_there) == "pmod(at - 40L, 10L)"
+def test_times_on_the_grid_need_no_raw_events():
+    ladder = Ladder(10, (40, 80))
+    assert not [edge for edge in ladder.edges if ladder.has(120, edge)]
+    assert [edge for edge in ladder.edges if ladder.has(121, edge)] == list(ladder.edges)
 
 
 @pytest.mark.parametrize(

@@ -3,51 +3,47 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic, Protocol, Self, TypeVar
-
-
-class Whole(Protocol):
-    """A whole number, or what computes one from a row."""
-
-    def __add__(self, other: Self | int, /) -> Self: ...
-    def __sub__(self, other: Self | int, /) -> Self: ...
-    def __mul__(self, other: Self | int, /) -> Self: ...
-    def __mod__(self, other: Self | int, /) -> Self: ...
-    def __floordiv__(self, other: Self | int, /) -> Self: ...
-
-
-N = TypeVar("N", bound=Whole)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece(Generic[N]):
-    """A pane that some of the windows before a time may be made of, or, for an edge, whose raw events they read."""
+class Piece:
+    """A pane that windows before a time may be made of: of its rung the one at time + `shift`, or `step` further."""
 
     rung: int
-    number: N
-    """Which pane of its rung: number n begins at n times its length."""
-    is_there: N
-    """Positive if the windows have this piece at all."""
+    shift: int
+    step: int
     first: int
-    """The place of the shortest range that has the piece; an event of an edge may belong to longer ones only."""
+    """The place of the shortest range that is made of it."""
     last: int
-    """The place of the longest range that has it; all between have it, too."""
+    """The place of the longest; all between are, too."""
+    is_top: bool = False
+    """Whether it is between those before the time and those after the start, of the range's highest rung."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A pane of the lowest rung that windows hold a part of, whose raw events they read: told as a piece is."""
+
+    shift: int
+    step: int
+    first: int
+    """The place of the shortest range that reads it; an event may be too old for some of them."""
+    last: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
     """Panes of the length `pane` * 2^rung, for windows of some ranges that end at any time.
 
-    A range shorter than a pane reads raw events only. With a pane of the longest range, all do.
+    A range shorter than a pane reads raw events only. With a pane longer than all ranges, all do.
 
     >>> ladder = Ladder(pane=10, ranges=(5, 40))
-    >>> ladder.tops
-    (-1, 2)
-    >>> [(each.rung, each.number) for each in ladder.pieces(57) if each.is_there > 0]
-    [(0, 4), (1, 1)]
-    >>> [(each.number, each.first, each.last) for each in ladder.edges(57) if each.is_there > 0]
-    [(5, 0, 1), (1, 1, 1)]
+    >>> [ladder.bounds(57, piece) for piece in ladder.pieces if ladder.has(57, piece)]
+    [(40, 50), (20, 40)]
+    >>> [ladder.bounds(57, edge) for edge in ladder.edges if ladder.has(57, edge)]
+    [(50, 60), (40, 50), (10, 20)]
     """
 
     pane: int
@@ -68,39 +64,42 @@ class Ladder:
         """Return how long the panes of a rung are."""
         return self.pane << rung
 
-    def pieces(self, at: N) -> tuple[Piece[N], ...]:
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
         """List the panes between the edges: those before the time, which ranges share, and those after each start."""
+        return tuple(self._pieces())
+
+    def _pieces(self) -> Iterator[Piece]:
         last, tops = len(self.ranges) - 1, self.tops
-        found = []
         for rung in range(max(tops)):
-            before = _floor(at, self.length(rung))
-            found.append(Piece(rung, before - 1, before % 2, bisect_left(tops, rung + 1), last))
+            yield Piece(rung, 0, -1, bisect_left(tops, rung + 1), last)
         for place, (length, top) in enumerate(zip(self.ranges, tops, strict=True)):
-            for rung in range(top):
-                after = _ceil(at - length, self.length(rung))
-                found.append(Piece(rung, after, after % 2, place, place))
-            if top >= 0:
-                after = _ceil(at - length, self.length(top))
-                found.append(Piece(top, after, _floor(at, self.length(top)) - after, place, place))
-        return tuple(found)
+            for rung in range(top + 1):
+                yield Piece(rung, self.length(rung) - 1 - length, 0, place, place, is_top=rung == top)
 
-    def edges(self, at: N) -> tuple[Piece[N], ...]:
-        """List the panes that windows hold a part of: the one of the time itself, and those in which ranges begin."""
-        own, last, tops = _floor(at, self.pane), len(self.ranges) - 1, self.tops
-        found = [Piece(0, own, at % self.pane, 0, last)]
-        short = bisect_left(tops, 0) - 1
-        if short >= 0:
-            found.append(Piece(0, own - 1, at % self.pane * -1 + self.ranges[short], 0, short))
-        for place in range(short + 1, last + 1):
-            start = at - self.ranges[place]
-            found.append(Piece(0, _floor(start, self.pane), start % self.pane, place, place))
-        return tuple(found)
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """List the panes that windows hold a part of: the one of the time itself, and those in which ranges begin.
 
+        Ranges shorter than a pane begin in the time's own or in the one before.
+        """
+        last, short = len(self.ranges) - 1, bisect_left(self.tops, 0) - 1
+        begins = (Edge(-self.ranges[place], 0, place, place) for place in range(short + 1, last + 1))
+        return Edge(0, 0, 0, last), *([Edge(0, -1, 0, short)] if short >= 0 else []), *begins
 
-def _floor(value: N, length: int) -> N:
-    """Divide, rounding down, also where a division rounds towards zero."""
-    return (value - value % length) // length
+    def has(self, at: int, part: Piece | Edge) -> bool:
+        """Say whether windows that end then have a piece or an edge at all.
 
+        Of a rung they have the pane before the last edge, and the one after the first, where that is not an edge of the
+        next rung; and between both of the highest one or none. What begins at an edge needs no raw events there.
+        """
+        if isinstance(part, Edge):
+            return part.step < 0 or (at + part.shift) % self.pane > 0
+        length = self.length(part.rung)
+        return ((at + part.shift) // length + (at // length if part.is_top else 0)) % 2 == 1
 
-def _ceil(value: N, length: int) -> N:
-    return _floor(value + (length - 1), length)
+    def bounds(self, at: int, part: Piece | Edge) -> tuple[int, int]:
+        """Return the start and the end of the pane."""
+        length = self.length(part.rung) if isinstance(part, Piece) else self.pane
+        start = ((at + part.shift) // length + part.step) * length
+        return start, start + length

@@ -54,7 +54,7 @@ def choose_ladder(
 
 def price(ladder: Ladder, density: float, crowding: float, events: float, labels: float) -> float:
     """Return the nanoseconds that a ladder takes, if events come independently of each other."""
-    edges, pieces = len(ladder.edges(0)), ladder.pieces(0)
+    edges, pieces = len(ladder.edges), ladder.pieces
     pairs = edges * density * crowding * ladder.pane
     # About every second piece is there.
     looked_up = edges + len(pieces) / 2

@@ -9,7 +9,7 @@ from functools import cached_property, reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from factor_windows.algebra.ladder import Ladder, Piece
+from factor_windows.algebra.ladder import Ladder
 from factor_windows.algebra.window import Window
 from factor_windows.cost.ladder import choose_ladder
 from factor_windows.cost.spark import SparkCost
@@ -20,7 +20,7 @@ from factor_windows.functions.aggregate import add_filter
 from factor_windows.functions.expression import quoted, sql_of, tree_of
 from factor_windows.functions.guards import in_order
 from factor_windows.physical.steps import Show
-from factor_windows.physical.terms import Column, Number, Sql, Term, look_up, only_if
+from factor_windows.physical.terms import Column, Sql, Term, look_up
 from factor_windows.plan import Plan
 from factor_windows.query import WINDOW_COLUMNS, Query
 from factor_windows.spark.labels import Labels, check_labels, check_names
@@ -122,8 +122,7 @@ class Trailing:
         known = self.events.where(in_order(query.where)) if query.where else self.events
         micros = f"coalesce({microseconds(time, self.types.time)}, 0L) AS {self.names.time}"
         rows = known.where(f"({time}) IS NOT NULL").selectExpr("*", *self.fit.event_columns, micros)
-        at, pane = self.names.time, self.ladder.pane
-        return rows.selectExpr("*", f"({at} - pmod({at}, {pane}L)) div {pane}L AS {self.pane}")
+        return rows.selectExpr("*", f"{_floor(self.names.time, f'{self.ladder.pane}L')} AS {self.pane}")
 
     def _merged(self) -> DataFrame:
         """Merge the states of all that a window is made of: nothing, raw edges, panes."""
@@ -148,14 +147,13 @@ class Trailing:
 
     def _near(self) -> DataFrame:
         """Join the raw events of panes that windows hold a part of, each with the ranges that it is in."""
-        fit, slots = self.fit, self.ladder.edges(self._at)
-        probes = self._exploded(slots).withColumnRenamed(self.names.start, self.pane)
-        pairs = probes.hint(JOIN).join(self.raw, [*fit.key_names, self.pane])
-        age, reach = f"{fit.time.column} - {self.names.time}", [self.ranges[each.last] for each in slots]
+        edges, at = self.ladder.edges, self.fit.time.column
+        pairs = self._probes().hint(JOIN).join(self.raw, [*self.fit.key_names, self.pane])
+        age, reach = f"({at} - {self.names.time})", [self.ranges[each.last] for each in edges]
         pairs = pairs.where(f"{age} > 0 AND {age} <= {self._look_up(reach, 'bigint')}")
         by_age = " ".join(f"WHEN {age} <= {length}L THEN {place}" for place, length in enumerate(self.ranges))
-        first = f"greatest(CASE {by_age} END, {self._look_up([each.first for each in slots])}) AS {self.first}"
-        return pairs.selectExpr("*", first, f"{self._look_up([each.last for each in slots])} AS {self.last}")
+        first = f"greatest(CASE {by_age} END, {self._look_up([each.first for each in edges])}) AS {self.first}"
+        return pairs.selectExpr("*", first, f"{self._look_up([each.last for each in edges])} AS {self.last}")
 
     def _lifted(self) -> DataFrame:
         """Lift the raw events of edges to states, where the join has brought them together."""
@@ -164,16 +162,9 @@ class Trailing:
 
     def _looked_up(self) -> DataFrame:
         """Look up the panes that windows are made of."""
-        fit, slots = self.fit, self.ladder.pieces(self._at)
-        pieces = self._exploded(slots).selectExpr(
-            *fit.names,
-            self.names.start,
-            f"{self._look_up([each.rung for each in slots])} AS {self.rung}",
-            f"{self._look_up([each.first for each in slots])} AS {self.first}",
-            f"{self._look_up([each.last for each in slots])} AS {self.last}",
-        )
-        found = pieces.hint(JOIN).join(self._panes(), [*fit.key_names, self.rung, self.names.start])
-        return found.drop(self.rung, self.names.start)
+        start = self.names.start
+        found = self._pieces().hint(JOIN).join(self._panes(), [*self.fit.key_names, self.rung, start])
+        return found.drop(self.rung, start)
 
     def _panes(self) -> DataFrame:
         """Make the panes of all rungs: those of the lowest from events, all others from these."""
@@ -183,15 +174,36 @@ class Trailing:
         rows = rungs.selectExpr("*", f"shiftright({self.pane}, {self.rung}) AS {start}")
         return self._group(rows, [*keys, self.rung, start], self._combines)
 
-    def _exploded(self, slots: tuple[Piece[Term], ...]) -> DataFrame:
-        """Give each label a row for each of the pieces that it has."""
-        flag, start = self.fit.time.flag, self.names.start
-        numbers = (self.on_spark.words.term(only_if(Number(0) < each.is_there, each.number)) for each in slots)
-        listed = f"array({', '.join(numbers)})"
+    def _probes(self) -> DataFrame:
+        """Give each label a row for each edge that it has, with the number of the pane."""
+        edges, at, length = self.ladder.edges, self.fit.time.column, f"{self.ladder.pane}L"
+        moment = f"({at} + {self._look_up([each.shift for each in edges], 'bigint')})"
+        had = f"{self._look_up([each.step for each in edges])} < 0 OR pmod({moment}, {length}) > 0"
+        number = f"{_floor(moment, length)} + {self._look_up([each.step for each in edges])} AS {self.pane}"
+        return self._exploded(len(edges)).where(had).selectExpr(*self.fit.names, self.slot, number)
+
+    def _pieces(self) -> DataFrame:
+        """Give each label a row for each piece that it has, with the rung and the number of the pane."""
+        pieces, at = self.ladder.pieces, self.fit.time.column
+        length = self._look_up([self.ladder.length(each.rung) for each in pieces], "bigint")
+        number = _floor(f"({at} + {self._look_up([each.shift for each in pieces], 'bigint')})", length)
+        is_top = f"{self._look_up([int(each.is_top) for each in pieces])} = 1"
+        rows = self._exploded(len(pieces)).selectExpr("*", f"{number} AS {self.names.start}")
+        before = f"CASE WHEN {is_top} THEN {_floor(at, length)} ELSE 0L END"
+        return rows.where(f"pmod({self.names.start} + {before}, 2L) = 1").selectExpr(
+            *self.fit.names,
+            f"{self.names.start} + {self._look_up([each.step for each in pieces])} AS {self.names.start}",
+            f"{self._look_up([each.rung for each in pieces])} AS {self.rung}",
+            f"{self._look_up([each.first for each in pieces])} AS {self.first}",
+            f"{self._look_up([each.last for each in pieces])} AS {self.last}",
+        )
+
+    def _exploded(self, slots: int) -> DataFrame:
+        """Give each label that has a time so many rows."""
+        flag, every = self.fit.time.flag, f"sequence(0, {slots - 1})"
         # A condition on labels would make others of them than the rest reads, and compute them twice.
-        had = f"CASE WHEN NOT {flag} THEN {listed} ELSE array() END" if flag else listed
-        exploded = self.known.selectExpr("*", f"posexplode({had}) AS ({self.slot}, {start})")
-        return exploded.where(f"{start} IS NOT NULL")
+        listed = f"CASE WHEN NOT {flag} THEN {every} ELSE CAST(array() AS array<int>) END" if flag else every
+        return self.known.selectExpr("*", f"explode({listed}) AS {self.slot}")
 
     def _by_window(self, rows: DataFrame) -> DataFrame:
         """Give each row to all ranges that it is a part of, where all rows of a label are together already."""
@@ -215,10 +227,6 @@ class Trailing:
     @property
     def _combines(self) -> list[tuple[str, str]]:
         return [(each.name, each.combine) for each in self.types.states]
-
-    @property
-    def _at(self) -> Term:
-        return Column(self.fit.time.column)
 
     def _look_up(self, values: list[int], type: str = "int") -> str:
         return self.on_spark.words.term(look_up(self.slot, "slot", values, type))
@@ -251,3 +259,8 @@ class Trailing:
         theirs = {name.lower() for name in (*WINDOW_COLUMNS, *(key.name for key in query.parsed_keys))}
         windows = [(name, name) for name in WINDOW_COLUMNS]
         return [*windows, *((name, sql) for name, sql in values if name.lower() not in theirs)]
+
+
+def _floor(number: str, divisor: str) -> str:
+    """Divide, rounding down, also before 1970."""
+    return f"(({number} - pmod({number}, {divisor})) div {divisor})"
