@@ -12,8 +12,9 @@ PAIR = 20.0
 LOOK_UP = 700.0
 """What it takes to find one pane for one label: both are moved and sorted, and what is found is moved to its label."""
 PANE = 800.0
-"""What it takes to make one pane, and what it needs for each rung it is merged into is `MERGE`."""
+"""What it takes to make one pane of the lowest rung."""
 MERGE = 100.0
+"""What it takes to merge it into the panes of one rung."""
 EVENT = 60.0
 """What it takes to give one event to a pane; the events that raw edges read are moved in any case."""
 ASSUMED = 1e6
@@ -21,6 +22,7 @@ ASSUMED = 1e6
 PARTS = 16
 """Into how many panes the shortest range is cut if nobody knows how dense events are."""
 HALVINGS = 40
+"""How often the shortest range is halved, or doubled, in search of the best pane."""
 
 
 def choose_ladder(
