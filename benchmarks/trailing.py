@@ -1,7 +1,8 @@
 """Feature tables: trailing windows at the times of labels, by `plan.at` and by the range join that people write.
 
-`python -m benchmarks.trailing --events 1000000 --labels 100000 --keys 100` prints the seconds of each, and whether their
-rows add up to the same. A range join takes time for every label: `--joined` says for how many it is run, by default all.
+`python -m benchmarks.trailing --events 1000000 --labels 100000 --keys 100` prints the seconds of each, and whether
+their rows add up to the same. `--joined` says for how many labels the range join is run, by default for all: it takes
+its time for every one of them.
 """
 
 from __future__ import annotations

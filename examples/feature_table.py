@@ -18,7 +18,7 @@ def readings(spark: SparkSession) -> DataFrame:
 
 
 def inspections(spark: SparkSession) -> DataFrame:
-    """Make five inspections: which machine, when, and whether it was found worn. One machine is too new for readings."""
+    """Make five inspections: which machine, when, and whether it was found worn. One has no readings yet."""
     return spark.sql("""
         SELECT machine, CAST(at AS timestamp) AS at, worn FROM VALUES
             ('lathe', '2024-01-01 12:05:00', false), ('mill', '2024-02-22 08:30:00', false),
