@@ -27,6 +27,12 @@ assert differing_rows(fw.optimize(query_of_first).run(events), naive(query_of_fi
 assert fw.aggregate(events, time="ts", keys=["k"], windows=windows, aggregates=aggregates).count() > 0
 assert fw.aggregate(events, time="ts", windows=windows, aggregates=["median(v)"]).count() > 0
 assert fw.analyze(events, time="ts", keys=["k"], sample=1).keys == 3
+labels = spark.sql("SELECT 1L AS k, timestamp_seconds(3000) AS at UNION ALL SELECT NULL, NULL")
+past = fw.optimize(query, rate=1, unit="1 second", keys=3).at(labels, events)
+seen = {row["window_id"]: row["c"] for row in past.where("at IS NOT NULL").collect()}
+near = "k = 1 AND n > 1 AND ts < timestamp_seconds(3000) AND ts >= timestamp_seconds(3000 - {})"
+assert seen == {window.name: events.where(near.format(window.range // 10**6)).count() for window in windows}, seen
+assert fw.optimize(query_of_first).at(labels, events).where("at IS NULL AND c = 0").count() == 3
 events.createOrReplaceTempView("events")
 text = "SELECT k, window.end AS e, max(v) AS m FROM events GROUP BY k, window(ts, '20 minutes') ORDER BY e, k"
 assert [tuple(row) for row in fw.sql(spark, text).collect()] == [tuple(row) for row in spark.sql(text).collect()]

@@ -275,6 +275,21 @@ class Plan:
             return spark_batch.run(self.passes[0], events, looks=looks)
         return spark_queries.batch(self, events, looks=looks)
 
+    def at(self, labels: DataFrame, events: DataFrame | None = None, *, time: str = "at") -> Any:
+        """Compute trailing windows: for each row of labels, aggregates over the events of its keys before its time.
+
+        `labels` is a batch with the query's keys and a time. Each of its rows comes out once for every window, with its
+        own columns, `window_id`, `window_start` and `window_end`, and the aggregates over the events of its keys in
+        [time - range, time): over no event, what Spark gives over none. Slides and offsets of windows play no role.
+
+        Without `events`, those of the query's SQL are read. Several queries give a mapping from names to results.
+        """
+        from factor_windows.engines import spark_trailing
+
+        if self.is_single:
+            return spark_trailing.at(self, labels, events, time=time)
+        return {name: spark_trailing.at(each, labels, events, time=time) for name, each in self.plans.items()}
+
     def flush(
         self,
         events: DataFrame,

@@ -15,6 +15,8 @@ class Look:
     events: float = inf
     rate: float | None = None
     keys: int | None = None
+    crowding: float = field(default=1.0, repr=False, compare=False)
+    """How many times as many events as a mean key has the key of a mean event: 1 if all keys have as many."""
 
     def __str__(self) -> str:
         """Say it in a few words.

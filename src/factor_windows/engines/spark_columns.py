@@ -33,15 +33,24 @@ class SparkColumns:
     by piece takes hundreds of them.
     """
 
-    def __init__(self, query: Query, events: DataFrame, *, text_as_bytes: bool = False, earlier: bool = False) -> None:
+    def __init__(
+        self,
+        query: Query,
+        events: DataFrame,
+        *,
+        text_as_bytes: bool = False,
+        earlier: bool = False,
+        beside: DataFrame | None = None,
+    ) -> None:
         """With `text_as_bytes`, keys that are text are moved and grouped as bytes, which takes a third less time.
 
         Spark's first, quick hash table takes text, not bytes, and is slower than its second one where text and time
-        make many groups. `earlier` lays states out as an earlier version did, whose checkpoint goes on.
+        make many groups. `earlier` lays states out as an earlier version did, whose checkpoint goes on. Names are told
+        apart from those of events, and of rows that are joined to them, `beside`.
         """
         check_absent(query, events)
         self.query, self.session, self.text_as_bytes = query, events.sparkSession, text_as_bytes
-        self.names = Names.of(query, _unused_prefix(events))
+        self.names = Names.of(query, _unused_prefix([*events.columns, *(beside.columns if beside is not None else ())]))
         self.types: Types = types_of(query, events, self.names.prefix, earlier=earlier)
         self.words = SparkWords(self.names)
 
@@ -102,8 +111,11 @@ class SparkColumns:
         column = self.names.node
         return rows if node == Column(column) else rows.withColumn(column, F.expr(self.words.term(node)))
 
-    def show(self, show: Show, rows: DataFrame) -> DataFrame:
-        """Lower the states, name the windows, and give columns their names and types; but see `noted`."""
+    def show(self, show: Show, rows: DataFrame, *, keeps: Sequence[str] = ()) -> DataFrame:
+        """Lower the states, name the windows, and give columns their names and types; but see `noted`.
+
+        Columns that it `keeps` come first.
+        """
         names = show.names if show.hides else [several or ("",) for several in show.names]
         if all(len(several) == 1 for several in names):
             # Without ANSI mode Spark does not know that there is always one.
@@ -124,6 +136,7 @@ class SparkColumns:
         labels = [*(field.name for field in self.types.keys), *WINDOW_COLUMNS, *results]
         columns = zip((*keys, window_id, *ends, *values), labels, strict=True)
         shown = [f"{each} AS {quoted(name)}" if isinstance(each, str) else each.alias(name) for each, name in columns]
+        shown = [*keeps, *shown]
         texts = [each for each in shown if isinstance(each, str)]
         if texts == shown:
             return rows.selectExpr(*texts)
@@ -167,8 +180,8 @@ def with_columns(events: DataFrame, columns: Mapping[str, str]) -> DataFrame:
         return events.withColumns({name: F.expr(sql) for name, sql in columns.items()}) if columns else events
 
 
-def _unused_prefix(events: DataFrame) -> str:
+def _unused_prefix(columns: Sequence[str]) -> str:
     prefix = "__fw_"
-    while any(column.lower().startswith(prefix) for column in events.columns):
+    while any(column.lower().startswith(prefix) for column in columns):
         prefix += "_"
     return prefix

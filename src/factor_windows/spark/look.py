@@ -82,7 +82,8 @@ def _described(count: float, head: Sequence[tuple[int, int]]) -> Look:
     rate = ((len(times) if in_order else count) - 1) / span * 1e6
     often = Counter(Counter(of for _, of in head).values())
     distinct = sum(often.values())
-    return Look(count, round(rate, 6), min(round(count), estimated_keys(distinct, often[1], often[2])))
+    keys = min(round(count), estimated_keys(distinct, often[1], often[2]))
+    return Look(count, round(rate, 6), keys, estimated_crowding(often, keys))
 
 
 def estimated_keys(distinct: int, once: int, twice: int) -> int:
@@ -92,6 +93,19 @@ def estimated_keys(distinct: int, once: int, twice: int) -> int:
     (20, 137)
     """
     return round(distinct + once * (once - 1) / (2 * (twice + 1)))
+
+
+def estimated_crowding(often: Counter[int], keys: int) -> float:
+    """Estimate how many times the mean key the key of a mean event is, by how many keys were seen how often.
+
+    >>> estimated_crowding(Counter({50: 20}), 20) < 1.01
+    True
+    >>> round(estimated_crowding(Counter({91: 1, 1: 9}), 10), 1)
+    8.3
+    """
+    seen = sum(times * each for times, each in often.items())
+    pairs = sum(times * (times - 1) * each for times, each in often.items())
+    return max(1.0, keys * pairs / (seen * (seen - 1)))
 
 
 @dataclass(frozen=True, slots=True)
