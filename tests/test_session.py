@@ -199,3 +199,16 @@ def test_flink_and_streams_that_update_are_refused_with_the_reason():
         plan.sql(dialect="flink")
     with pytest.raises(OptionError, match="dialect"):
         plan.sql(dialect="oracle")
+
+
+def test_sessions_are_found_in_the_rows_of_one_node():
+    """A longer window beside the panes holds events of several sessions, and must not join them."""
+    windows = [fw.Window(2, 2), fw.Window(15, 15), fw.Session(4)]
+    query = Query(time="t", windows=windows, aggregates=["count(*) AS n"])
+    rows = [{"t": time} for time in (0, 5, 11, 12, 29, 31)]
+    plan = fw.optimize(query, search="coverage", cost="paper", rate=100, unit="1 microsecond").passes[0]
+    target = Target.assumed(query, partitions=4)
+    deep = [layout for layout in layouts(plan, None) if len(layout.levels) > 1 and len(layout.levels[0].nodes) > 1]
+    assert deep
+    for layout in deep:
+        assert listed(run(physical.compile(plan, target, layout), rows)) == listed(evaluate(query, rows))
