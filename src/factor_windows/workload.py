@@ -191,7 +191,7 @@ def _label(node: Node, derive: bool) -> str:
 
 def can_share(query: Query) -> bool:
     """Say whether a query can share its work: not if a function is holistic, or its condition goes by chance."""
-    return query.kind is not Kind.HOLISTIC and (not query.where or depends_on(query.where) is not None)
+    return query.kind < Kind.COUNTED and (not query.where or depends_on(query.where) is not None)
 
 
 def _guards(queries: Sequence[Query]) -> dict[str, tuple[str, str]]:

@@ -63,7 +63,7 @@ def _forced(way: str) -> Callable[..., DataFrame]:
     """Run a plan with rows shuffled in a given way, or panes in rows, whatever the costs say."""
 
     def run(plan, events):
-        on_spark = SparkColumns(plan.query, events, text_as_bytes=True)
+        on_spark = SparkColumns(plan.query, events, text_as_bytes=True, counts_values=True)
         compiled = spark_batch.compile_for(plan.passes[0], on_spark)
         if on_spark.types.shared and (layout := _layout(way, compiled)) is not None:
             compiled = physical.compile(compiled.plan, compiled.target, layout)

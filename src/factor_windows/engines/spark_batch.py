@@ -46,7 +46,7 @@ def run(plan: Pass, events: DataFrame, *, looks: bool = True) -> DataFrame:
     """Compute a plan over a batch of events; unless it was made for their statistics, it `looks` how to do it."""
     if is_own_query(plan):
         return apply_post_aggregation(plan.query, _own_query(plan.query, events))
-    on_spark = SparkColumns(plan.query, events, text_as_bytes=True)
+    on_spark = SparkColumns(plan.query, events, text_as_bytes=True, counts_values=True)
     if looks:
         plan, _ = _fit(plan, on_spark, events)
     return _computed(plan, on_spark, events, or_naive=looks)
@@ -65,7 +65,7 @@ def explained(plan: Pass, events: DataFrame) -> PhysicalPlan:
     if events.isStreaming:
         raise OptionError("these events are a stream; explain(streaming=True) says how a plan runs on one")
     events = with_columns(events, plan.workload.derived)
-    on_spark = SparkColumns(plan.query, events, text_as_bytes=True)
+    on_spark = SparkColumns(plan.query, events, text_as_bytes=True, counts_values=True)
     note = OWN_QUERY
     if not is_own_query(plan):
         plan, seen = _fit(plan, on_spark, events)
@@ -118,7 +118,7 @@ def plan_and_run(plan: Plan, events: DataFrame) -> DataFrame:
     if events.isStreaming or options.events < inf or is_own_query(first):
         result: DataFrame = plan.run(events)
         return result
-    on_spark = SparkColumns(first.query, events, text_as_bytes=True)
+    on_spark = SparkColumns(first.query, events, text_as_bytes=True, counts_values=True)
     seen, model = look_at(first, on_spark, events)
     if (model.rate, model.keys) == (spark_cost(first).rate, spark_cost(first).keys):
         # A search goes by how dense events are, not by how many there are.

@@ -33,16 +33,27 @@ class SparkColumns:
     by piece takes hundreds of them.
     """
 
-    def __init__(self, query: Query, events: DataFrame, *, text_as_bytes: bool = False, earlier: bool = False) -> None:
+    def __init__(
+        self,
+        query: Query,
+        events: DataFrame,
+        *,
+        text_as_bytes: bool = False,
+        earlier: bool = False,
+        counts_values: bool = False,
+    ) -> None:
         """With `text_as_bytes`, keys that are text are moved and grouped as bytes, which takes a third less time.
 
         Spark's first, quick hash table takes text, not bytes, and is slower than its second one where text and time
-        make many groups. `earlier` lays states out as an earlier version did, whose checkpoint goes on.
+        make many groups. `earlier` lays states out as an earlier version did, whose checkpoint goes on. With
+        `counts_values`, what follows from how often each value occurs is laid out so, where its types allow it.
         """
         check_absent(query, events)
         self.query, self.session, self.text_as_bytes = query, events.sparkSession, text_as_bytes
         self.names = Names.of(query, _unused_prefix(events))
-        self.types: Types = types_of(query, events, self.names.prefix, earlier=earlier)
+        self.types: Types = types_of(
+            query, events, self.names.prefix, earlier=earlier, counts_values=counts_values
+        )
         self.words = SparkWords(self.names)
 
     def scan(self, scan: Scan, events: DataFrame) -> DataFrame:

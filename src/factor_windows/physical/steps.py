@@ -69,6 +69,8 @@ class Group:
     end: Term
     """When the instance of a group ends."""
     merges: bool
+    reads: tuple[str, ...] = ()
+    """The columns that are aggregated, if they are others than those that are made."""
 
 
 @dataclass(frozen=True, slots=True)
