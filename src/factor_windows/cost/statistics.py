@@ -15,6 +15,8 @@ class Look:
     events: float = inf
     rate: float | None = None
     keys: int | None = None
+    values: tuple[float, ...] = ()
+    """How many values a key has, of each that a function counts."""
 
     def __str__(self) -> str:
         """Say it in a few words.
@@ -25,6 +27,7 @@ class Look:
         found = [f"{self.events:,.0f} events" if self.events < inf else "an unknown number of events"]
         if self.rate is not None:
             found += [f"{self.rate:,.4g} a second", f"{self.keys:,} key{'s' * (self.keys != 1)}"]
+        found += [f"{number:,.3g} value{'s' * (number != 1)} of a key" for number in self.values]
         return ", ".join(found)
 
 

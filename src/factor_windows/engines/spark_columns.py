@@ -51,9 +51,7 @@ class SparkColumns:
         check_absent(query, events)
         self.query, self.session, self.text_as_bytes = query, events.sparkSession, text_as_bytes
         self.names = Names.of(query, _unused_prefix(events))
-        self.types: Types = types_of(
-            query, events, self.names.prefix, earlier=earlier, counts_values=counts_values
-        )
+        self.types: Types = types_of(query, events, self.names.prefix, earlier=earlier, counts_values=counts_values)
         self.words = SparkWords(self.names)
 
     def scan(self, scan: Scan, events: DataFrame) -> DataFrame:
@@ -87,6 +85,8 @@ class SparkColumns:
         """Group rows, and return the columns that they are grouped by, the constants and the aggregates."""
         constants = [f"{self.words.term(term)} AS {name}" for name, term in group.constants]
         computed = [f"{sql.text} AS {name}" for name, sql in group.aggregates]
+        if not constants and not computed:
+            return rows.select(*by).distinct()
         kept = [] if keeps_groups(rows) else by
         return rows.groupBy(*by).agg(*(F.expr(text) for text in (*kept, *constants, *computed)))
 

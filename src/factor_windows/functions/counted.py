@@ -117,4 +117,3 @@ def _first_that_reaches(share: str, pairs: str = f"array_sort({_PAIRS})") -> str
 
 def _last_first(share: str) -> str:
     return _first_that_reaches(share, f"reverse(array_sort({_PAIRS}))")
-

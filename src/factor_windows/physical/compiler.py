@@ -156,7 +156,13 @@ class _Compiler:
             # A stream's first watermark is 1970. It must not close a part of a window that is still open then.
             end = Call("greatest", (end, Number(1)))
         yield Group(
-            by=(*self.names.keys, *self.counts.columns, *([self.names.node] if by_node else []), self.names.start, *chunk),
+            by=(
+                *self.names.keys,
+                *self.counts.columns,
+                *([self.names.node] if by_node else []),
+                self.names.start,
+                *chunk,
+            ),
             aggregates=tuple(self._lifts() if is_first else self._merges()),
             constants=() if by_node else ((self.names.node, node),),
             end=end,

@@ -26,7 +26,9 @@ class ValueSteps:
     def compute_values(self) -> Iterator[Step]:
         """Compute the values of each event."""
         parts = [
-            (f"{column}_", Sql(part)) for key in self.values.keys for column, part in zip(key.columns, key.parts, strict=True)
+            (f"{column}_", Sql(part))
+            for key in self.values.keys
+            for column, part in zip(key.columns, key.parts, strict=True)
         ]
         if parts:
             yield Project(tuple(parts), keeps_others=True)
