@@ -22,9 +22,9 @@ from factor_windows.functions.table import FUNCTIONS, Engines, Kind
         ("stddev(v)", "stddev(v)", Kind.MERGEABLE),
         ("max(`my column`)", "max(my column)", Kind.OVERLAP_SAFE),
         ("approx_percentile(v, 0.9) AS p90", "p90", Kind.MERGEABLE),
-        ("median(v)", "median(v)", Kind.HOLISTIC),
-        ("count(DISTINCT v)", "count(DISTINCT v)", Kind.HOLISTIC),
-        ("min(DISTINCT v)", "min(DISTINCT v)", Kind.HOLISTIC),
+        ("median(v)", "median(v)", Kind.COUNTED),
+        ("count(DISTINCT v)", "count(DISTINCT v)", Kind.COUNTED),
+        ("min(DISTINCT v)", "min(DISTINCT v)", Kind.COUNTED),
     ],
 )
 def test_aggregates_are_read(text, name, kind):

@@ -244,8 +244,15 @@ class SparkCost(CostModel):
         return above.of(node.window, parent.window) - saved * self.prices.relative("group")
 
     def naive(self, node: Node) -> Cost:
-        """Count the updates of a node that Spark's own window() computes, which knows no packs and counts no values."""
-        return replace(self.of_instances, states=0).price(node, None)
+        """Count the updates of a node that Spark's own window() computes, which knows no packs.
+
+        Functions that follow from counts of values put each event into a map there, and move as much.
+        """
+        own = replace(self, states=0)
+        if not self.values:
+            return own.price(node, None)
+        updates = self.recurrence_count(node.window) * self.instance_cost(node.window, None)
+        return own.price(node, None) + updates * self.prices.relative("collect")
 
 
 def _numbers_of_values(given: Rate | Sequence[Rate] | None, counted: int) -> tuple[float, ...]:

@@ -49,7 +49,8 @@ class Values:
         values = ValueColumns(aggregates if shared else (), names.prefix)
         results = []
         for place, each in enumerate(aggregates):
-            lower, merged, own = "", "", ()
+            lower, merged = "", ""
+            own: tuple[str, ...] = ()
             if shared and (counted := follow_from_counts(each)) is not None:
                 lower, merged, own = names.value(place), values.add(columns, each), values.key(counted).columns
             elif shared:
