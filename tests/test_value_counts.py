@@ -368,3 +368,9 @@ def test_several_queries_keep_a_pass_of_their_own_for_counted_functions():
     medians, sums = (query_of([text]) for text in ("median(v)", "sum(v)"))
     plan = optimize([replace(medians, name="medians"), replace(sums, name="sums")])
     assert sorted([member.name for member in each.workload.members] for each in plan.passes) == [["medians"], ["sums"]]
+
+
+def test_a_mode_is_named_as_spark_names_it(spark):
+    events = events_of(random.Random(0), spark, 5)
+    for text in ("mode(n, true)", "mode(n, false)", "mode(n)"):
+        assert query_of([text]).columns[-1] == events.agg(F.expr(text)).columns[0]
