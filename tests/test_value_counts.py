@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 import factor_windows as fw
 from factor_windows import Query, hopping, optimize, physical, tumbling
 from factor_windows.algebra.growing import Growing
+from factor_windows.cost.statistics import Look
 from factor_windows.engines import spark_batch
 from factor_windows.engines.spark_columns import SparkColumns
 from factor_windows.functions.aggregate import Aggregate
@@ -330,6 +331,18 @@ def test_never_repeating_values_do_not_pay_whatever_the_windows():
             [one] = plan.passes
             layout = physical.compile(one, physical.Target.assumed(plan.query, partitions=4)).layout
             assert CountingWork(one, one.cost_model, 4).pays(layout) is pays
+
+
+def test_values_that_never_repeat_leave_medians_of_many_events_to_your_own_query():
+    for aggregate, events, is_better in (
+        ("median(v)", 1e7, True),
+        ("count(DISTINCT v)", 1e7, False),
+        ("median(v)", 1, False),
+    ):
+        query = query_of([aggregate], [tumbling(f"{n} minutes") for n in (1, 2, 5, 10, 20, 60)])
+        plan = optimize(query, rate=1000, unit="1 second", keys=10, values=1e9)
+        model = plan.cost_model.seen(Look(events))
+        assert CountingWork(plan.passes[0], model, 4).is_naive_better is is_better
 
 
 def test_more_values_cost_more_and_a_plan_keeps_what_it_was_made_for():

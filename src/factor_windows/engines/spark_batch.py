@@ -96,7 +96,7 @@ def is_naive_cheaper(plan: Pass, compiled: PhysicalPlan, on_spark: SparkColumns)
         return False
     work = work_of(plan, cost, _partitions(on_spark))
     if isinstance(work, CountingWork) and not values.shared:
-        return work.naive_price < work.fan_out_price
+        return work.is_naive_better
     return work.naive_price < work.price(compiled.layout)
 
 

@@ -15,6 +15,10 @@ WORTH_COUNTING = 1.3
 FEWER = 0.5
 """What share of the rows that values are counted of may be left, at most. Hash tables of nearly all may not fit."""
 
+ONE_SCAN = 1.6
+"""How many times cheaper one scan must look than the query as it is, for functions that keep maps of values which are
+known to repeat little: it may have one task where the branches of a union have one each."""
+
 
 class CountingWork(Work):
     """What it takes to compute functions that follow from how often each value occurs."""
@@ -61,6 +65,12 @@ class CountingWork(Work):
         if self.cost.guessed or self.first_rows(layout) > FEWER * updates:
             return False
         return self.price(layout) * WORTH_COUNTING < min(self.fan_out_price, self.naive_price)
+
+    @property
+    def is_naive_better(self) -> bool:
+        """Say whether, if values are not counted, the query as it is does better than one scan for all windows."""
+        margin = ONE_SCAN if self.functions and not self.cost.guessed else 1.0
+        return self.naive_price < margin * self.fan_out_price
 
     def _from_events(self, updates: float) -> dict[str, float]:
         """Count what functions of all values take on top of an update for each event and instance.
