@@ -73,7 +73,8 @@ def test_a_windows_name_makes_another_query():
 def test_the_strictest_function_decides():
     assert query(aggregates=["min(t)", "max(t)"]).kind is Kind.OVERLAP_SAFE
     assert query(aggregates=["min(t)", "sum(t)"]).kind is Kind.MERGEABLE
-    assert query(aggregates=["min(t)", "sum(t)", "median(t)"]).kind is Kind.HOLISTIC
+    assert query(aggregates=["min(t)", "sum(t)", "median(t)"]).kind is Kind.COUNTED
+    assert query(aggregates=["median(t)", "kurtosis(t)"]).kind is Kind.HOLISTIC
 
 
 def test_keys_are_expressions():

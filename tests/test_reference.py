@@ -82,7 +82,7 @@ def equal(left, right):
     return left == right
 
 
-SHARED = [name for name, function in FUNCTIONS.items() if function.kind is not Kind.HOLISTIC and function.name == name]
+SHARED = [name for name, function in FUNCTIONS.items() if function.kind < Kind.COUNTED and function.name == name]
 ARGUMENTS = {"approx_percentile": "v, 0.5", "count_if": "ok", "bool_and": "ok", "bool_or": "ok", "listagg": "k, ','"}
 ARGUMENTS |= {"min_by": "v, w", "max_by": "v, w", "any_value": "k", "collect_list": "k"}
 """Where any value is right, or any order, those of the key are all alike."""

@@ -96,7 +96,7 @@ def damaged(change):
         (damaged(lambda plan: plan["nodes"].pop()), "does not show each of the query's windows"),
         (damaged(lambda plan: plan["nodes"][-1].update(keys=["other"])), "cannot make it up"),
         (damaged(lambda plan: [each.update(keys=["device"]) for each in plan["asked"]]), "does not show each"),
-        (damaged(lambda plan: plan["query"].update(aggregates=["median(v)"])), "cannot make it up"),
+        (damaged(lambda plan: plan["query"].update(aggregates=["kurtosis(v)"])), "cannot make it up"),
         (damaged(lambda plan: plan["query"].update(where="DROP TABLE x")), "where"),
     ],
 )

@@ -57,6 +57,7 @@ class Plan:
             unit=timedelta(microseconds=model.unit),
             keys=int(spark.keys) if spark else None,
             prices=spark.prices if spark else None,
+            values=spark.values if spark and spark.values and not spark.guessed else None,
         )
         return cls((each,), Request((each.query,), options, is_single=True))
 

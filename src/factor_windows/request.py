@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Literal, get_args
@@ -35,6 +35,7 @@ class Options:
     time_limit: float = 1.0
     prices: Prices | None = None
     events: float = inf
+    values: Rate | Sequence[Rate] | None = None
 
     def __post_init__(self) -> None:
         for option, value, allowed in (("search", self.search, SEARCHES), ("cost", self.cost, COST_MODELS)):

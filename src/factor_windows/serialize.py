@@ -17,7 +17,7 @@ from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import Progression, Segmentation, Slices
 from factor_windows.algebra.window import Window, duration
-from factor_windows.cost.model import Cost, CostModel
+from factor_windows.cost.model import Cost, CostModel, Rate
 from factor_windows.cost.paper import PaperCost
 from factor_windows.cost.prices import Prices
 from factor_windows.cost.spark import SparkCost
@@ -40,7 +40,7 @@ _SAME = ("search", "cost", "keys", "slices", "time_limit")
 """Options that are written as they are."""
 _SPARK = ("unit", "rate", "keys", "keyed", "assumed", "overlap_safe", "states")
 """What a cost model for Spark is written by, as it is; plans of earlier versions have not all of it."""
-_LATER = ("clock", "explode", "window")
+_LATER = ("clock", "collect", "explode", "window")
 """Prices that plans of earlier versions do not have."""
 T = TypeVar("T")
 
@@ -114,6 +114,7 @@ def _plan_of_several(plan: Plan) -> dict[str, Any]:
             "unit": None if options.unit is None else duration(options.unit),
             "prices": None if options.prices is None else asdict(options.prices),
             "events": _number(options.events),
+            **({} if options.values is None else {"values": _written_values(options.values)}),
             "selectivity": dict(request.selectivity),
             "combinations": _counted(request.combinations),
             "in_one_pass": request.in_one_pass,
@@ -131,6 +132,7 @@ def _read_several(found: Mapping[str, Any]) -> Plan:
         unit=None if asked["unit"] is None else timedelta(microseconds=asked["unit"]),
         prices=None if asked["prices"] is None else _read_prices(asked["prices"]),
         events=float(_read_number(asked["events"])),
+        values=asked.get("values"),
     )
     request = Request(
         tuple(_read_query(query) for query in found["queries"]),
@@ -275,6 +277,10 @@ def _read_prices(found: Mapping[str, float]) -> Prices:
     return Prices(**{name: price for name, price in found.items() if name in known})
 
 
+def _written_values(values: Rate | Sequence[Rate]) -> float | list[float]:
+    return list(map(float, values)) if isinstance(values, Sequence) else float(values)
+
+
 def _written_prices(prices: Prices) -> dict[str, float]:
     usual = asdict(Prices())
     return {name: price for name, price in asdict(prices).items() if name not in _LATER or price != usual[name]}
@@ -292,6 +298,7 @@ def _model(model: CostModel) -> dict[str, Any]:
         "units": _number(model.units),
         "prices": _written_prices(model.prices),
         "combinations": _counted(model.combinations),
+        **({"values": list(model.values), "guessed": model.guessed} if model.values else {}),
     }
 
 
@@ -304,4 +311,6 @@ def _read_model(found: Mapping[str, Any]) -> CostModel:
         prices=_read_prices(found["prices"]),
         units=float(_read_number(found["units"])),
         combinations=_read_counted(found["combinations"]),
+        values=tuple(map(float, found.get("values", ()))),
+        guessed=bool(found.get("guessed", False)),
     )

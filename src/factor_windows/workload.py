@@ -194,7 +194,7 @@ def can_share(query: Query) -> bool:
 
     Nor if it has sessions: those of other events begin and end elsewhere.
     """
-    is_mergeable = query.kind is not Kind.HOLISTIC and not query.has_sessions
+    is_mergeable = query.kind < Kind.COUNTED and not query.has_sessions
     return is_mergeable and (not query.where or depends_on(query.where) is not None)
 
 

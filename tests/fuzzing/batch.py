@@ -64,8 +64,12 @@ def _forced(way: str) -> Callable[..., DataFrame]:
     """Run a plan with rows shuffled in a given way, or panes in rows, whatever the costs say."""
 
     def run(plan, events):
-        on_spark = SparkColumns(plan.query, events, text_as_bytes=True)
+        on_spark = SparkColumns(plan.query, events, text_as_bytes=True, counts_values=True)
         compiled = spark_batch.compile_for(plan.passes[0], on_spark)
+        if on_spark.types.value_keys:
+            # Values are counted, whether they repeat or not.
+            target = replace(compiled.target, values=on_spark.types.values)
+            compiled = physical.compile(plan.passes[0], target)
         if on_spark.types.shared and (layout := _layout(way, compiled)) is not None:
             compiled = physical.compile(compiled.plan, compiled.target, layout)
         return apply_post_aggregation(plan.query, spark_batch.render(compiled, on_spark, events))
@@ -75,6 +79,8 @@ def _forced(way: str) -> Callable[..., DataFrame]:
 
 def _layout(way: str, compiled: PhysicalPlan) -> Layout | None:
     """Return the deepest layout, with rows shuffled in a given way; nothing if that way is none here."""
+    if way == "asides" and compiled.target.values.keys:
+        return None
     if way == "asides":
         return next((each for each in reversed([*layouts(compiled.plan, None, reuses=True)]) if each.asides), None)
     has_keys = bool(compiled.plan.query.parsed_keys)

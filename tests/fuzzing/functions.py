@@ -31,6 +31,8 @@ FLOATING = (
 HOLISTIC = (
     "median(n)", "percentile(v, 0.25)", "count(DISTINCT i)", "count(DISTINCT s, flag)", "mode(i, true)",
     "percentile_cont(0.25) WITHIN GROUP (ORDER BY n)", "percentile_disc(0.5) WITHIN GROUP (ORDER BY i DESC)",
+    "percentile_cont(0.3) WITHIN GROUP (ORDER BY v DESC)", "percentile(n, array(0.1, 0.9), abs(site))", "median(d)",
+    "mode(s, true) FILTER (WHERE flag)", "sum(DISTINCT i)", "max(DISTINCT s) FILTER (WHERE n > 0)", "count(DISTINCT v)",
     "mode() WITHIN GROUP (ORDER BY i)", "approx_percentile(i, 0.5)", "approx_percentile(v, 0.5)",
 )  # fmt: skip
 KEYS = (

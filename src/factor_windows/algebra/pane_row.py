@@ -43,7 +43,7 @@ class Packing:
         >>> [Packing.of(Query(time="ts", windows=minutes, aggregates=[text])) for text in ("avg(v)", "mode(v)")]
         [Packing(states=2, folds=True), None]
         """
-        if query.kind is Kind.HOLISTIC:
+        if query.kind >= Kind.COUNTED:
             return None
         return cls.of_states(state for each in query.parsed_aggregates for state in each.states(time="time"))
 

@@ -89,6 +89,8 @@ def positive(option: str, value: Rate | None) -> Fraction | None:
     except (ValueError, ZeroDivisionError):
         exact = Fraction(0)
     if exact <= 0:
-        meaning = {"rate": "events per unit of time", "keys": "combinations of keys"}[option]
+        meaning = {"rate": "events per unit of time", "keys": "combinations of keys", "values": "values of a key"}[
+            option
+        ]
         raise OptionError(f"{option} {value!r} is not a positive number; it is the number of {meaning}")
     return exact

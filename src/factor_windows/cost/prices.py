@@ -42,6 +42,8 @@ class Prices:
     """Looking whether one event belongs to one more slot of a row in which several panes are packed."""
     state: float = 5.0
     """Adding one event to one more partial state."""
+    collect: float = 350.0
+    """Adding one event, or one counted value, to a function that needs all values: a percentile, or the mode."""
     stage: float = 100_000_000.0
     """Planning and starting one step, whatever its size, and some of what its code takes when it runs first."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, expm1, inf
 from typing import ClassVar
@@ -16,7 +16,9 @@ from factor_windows.algebra.window import Duration, Window
 from factor_windows.cost.model import Cost, CostModel, Rate, positive, unit_of
 from factor_windows.cost.prices import Prices
 from factor_windows.cost.statistics import Look
+from factor_windows.errors import OptionError
 from factor_windows.functions.table import Kind
+from factor_windows.functions.value_columns import ValueColumns
 from factor_windows.query import Query
 
 DENSE = 100
@@ -25,6 +27,8 @@ DENSEST = 10_000
 """The shortest time, in microseconds, in which a key is assumed to have that many."""
 FEWEST_SESSIONS = 1e-4
 """What share of the events ends a session at least: real events come in bursts, with silence between."""
+VALUES = 20.0
+"""How many values a key is assumed to have, of those that a function counts, if nobody says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,10 @@ class SparkCost(CostModel):
     """How many combinations there are of each set of keys, if nodes differ in them; else `keys` is for all."""
     states: int = 0
     """How many partial states a slot has where panes are packed into rows; 0 if they cannot be."""
+    values: tuple[float, ...] = ()
+    """How many values a key has, for each value that rows are counted by; none if no function counts values."""
+    guessed: bool = False
+    """Whether nobody knows how many values there are."""
     _models: dict[frozenset[str], SparkCost] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
@@ -75,8 +83,11 @@ class SparkCost(CostModel):
         prices: Prices | None = None,
         events: float = inf,
         combinations: Mapping[frozenset[str], float] | None = None,
+        values: Rate | Sequence[Rate] | None = None,
     ) -> SparkCost:
         """Take the statistics as given, and assume a dense stream where they are not."""
+        counts = query.kind is Kind.COUNTED and not query.has_sessions
+        counted = len(ValueColumns(query.parsed_aggregates, "").keys) if counts else 0
         length = unit_of(query, unit)
         number_of_keys = float(positive("keys", keys) or 1)
         given = positive("rate", rate)
@@ -97,6 +108,8 @@ class SparkCost(CostModel):
             units,
             combinations or {},
             packing.states if packing else 0,
+            _numbers_of_values(values, counted),
+            guessed=bool(counted) and values is None,
         )
 
     def by(self, keys: frozenset[str]) -> SparkCost:
@@ -112,7 +125,17 @@ class SparkCost(CostModel):
         rate = self.rate if look.rate is None or self.combinations else look.rate * self.unit / 1_000_000
         keys = self.keys if look.keys is None or self.combinations else float(look.keys)
         assumed = self.assumed and rate == self.rate
-        return replace(self, rate=rate, keys=keys, assumed=assumed, units=look.events / rate)
+        found = replace(self, rate=rate, keys=keys, assumed=assumed, units=look.events / rate)
+        return replace(found, values=look.values, guessed=False) if self.guessed and look.values else found
+
+    @property
+    def of_instances(self) -> SparkCost:
+        """Return the model for rows that are not counted by values: those that are shown."""
+        return replace(self, values=(), guessed=False) if self.values else self
+
+    def of_values(self, number: float) -> SparkCost:
+        """Return the model for rows by so many values of each key."""
+        return replace(self.of_instances, keys=self.keys * number)
 
     @property
     def grain(self) -> int:
@@ -130,7 +153,12 @@ class SparkCost(CostModel):
         return self.keys * self.unit / distance
 
     def filled(self, segmentation: Segmentation) -> float:
-        """Return the chance that an instance holds an event, if events come independently of each other."""
+        """Return the chance that an instance holds an event, if events come independently of each other.
+
+        Where values are counted, it is how many rows an instance has: one for each value that occurs in it.
+        """
+        if self.values:
+            return sum(number * self.of_values(number).filled(segmentation) for number in self.values)
         per_time = self.rate / self.keys / self.unit
         if isinstance(segmentation, Session):
             return 1.0
@@ -235,5 +263,22 @@ class SparkCost(CostModel):
         return above.of(node.window, parent.window) - saved * self.prices.relative("group")
 
     def naive(self, node: Node) -> Cost:
-        """Count the updates of a node that Spark's own window() computes, which knows no packs."""
-        return replace(self, states=0).price(node, None)
+        """Count the updates of a node that Spark's own window() computes, which knows no packs.
+
+        Functions that follow from counts of values put each event into a map there, and move as much.
+        """
+        own = replace(self, states=0)
+        if not self.values:
+            return own.price(node, None)
+        updates = self.recurrence_count(node.window) * self.instance_cost(node.window, None)
+        return own.price(node, None) + updates * self.prices.relative("collect")
+
+
+def _numbers_of_values(given: Rate | Sequence[Rate] | None, counted: int) -> tuple[float, ...]:
+    """Return how many values a key has of each that is counted: as given for each, or for all."""
+    several = list(given) if isinstance(given, Sequence) else [given] * counted
+    if len(several) != counted and given is not None and counted:
+        raise OptionError(
+            f"values {given!r} are {len(several)} numbers for {counted} counted values; give one for each"
+        )
+    return tuple(float(positive("values", each) or VALUES) for each in several[:counted])

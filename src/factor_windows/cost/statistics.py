@@ -15,6 +15,8 @@ class Look:
     events: float = inf
     rate: float | None = None
     keys: int | None = None
+    values: tuple[float, ...] = ()
+    """How many values a key has, of each that a function counts."""
     crowding: float = field(default=1.0, repr=False, compare=False)
     """How many times as many events as a mean key has the key of a mean event: 1 if all keys have as many."""
 
@@ -27,6 +29,7 @@ class Look:
         found = [f"{self.events:,.0f} events" if self.events < inf else "an unknown number of events"]
         if self.rate is not None:
             found += [f"{self.rate:,.4g} a second", f"{self.keys:,} key{'s' * (self.keys != 1)}"]
+        found += [f"{number:,.3g} value{'s' * (number != 1)} of a key" for number in self.values]
         return ", ".join(found)
 
 

@@ -73,7 +73,7 @@ def emit_flink(plan: Pass) -> str:
 
 def _check(query: Query) -> None:
     for aggregate in query.parsed_aggregates:
-        if aggregate.function.engines < Engines.ALL or aggregate.kind is Kind.HOLISTIC:
+        if aggregate.function.engines < Engines.ALL or aggregate.kind >= Kind.COUNTED:
             raise QueryError(
                 f"{aggregate.sql} cannot be written for Flink, which cannot merge its parts; "
                 "min, max, count, sum and avg can"

@@ -19,10 +19,11 @@ from factor_windows.errors import OptionError
 from factor_windows.functions.guards import in_order
 from factor_windows.functions.table import State
 from factor_windows.physical import PhysicalPlan, Target
-from factor_windows.physical.choose import FEW_EVENTS, least_regret, spark_cost
+from factor_windows.physical.choose import FEW_EVENTS, least_regret, spark_cost, work_of
+from factor_windows.physical.counting_work import CountingWork
 from factor_windows.physical.steps import Aside, Chunk, FindSessions, Group, Repartition, Step, Unpack, slot_column
 from factor_windows.physical.terms import look_up
-from factor_windows.physical.work import PARTITIONS, Work
+from factor_windows.physical.work import PARTITIONS
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.search.plan_request import plan_request
@@ -40,6 +41,9 @@ HEAD_NANOSECONDS = 250_000_000
 VERY_FEW_EVENTS = 20_000
 """So few events are not worth a thought about how dense they are."""
 OWN_QUERY = "one window has nothing to share: your query runs as it is"
+COUNTS_VALUES = "values are counted: each row of partial results is for one value"
+VALUES_DIFFER = "values repeat too little to be counted: every window is computed from the raw events"
+VALUES_UNKNOWN = "nobody knows how often values repeat: every window is computed from the raw events"
 OWN_QUERIES = "the windows have too little to share for these events: your query runs as it is"
 
 
@@ -47,7 +51,7 @@ def run(plan: Pass, events: DataFrame, *, looks: bool = True) -> DataFrame:
     """Compute a plan over a batch of events; unless it was made for their statistics, it `looks` how to do it."""
     if is_own_query(plan):
         return apply_post_aggregation(plan.query, _own_query(plan.query, events))
-    on_spark = SparkColumns(plan.query, events, text_as_bytes=True)
+    on_spark = SparkColumns(plan.query, events, text_as_bytes=True, counts_values=True)
     if looks:
         plan, _ = _fit(plan, on_spark, events)
     return _computed(plan, on_spark, events, or_naive=looks)
@@ -66,7 +70,7 @@ def explained(plan: Pass, events: DataFrame) -> PhysicalPlan:
     if events.isStreaming:
         raise OptionError("these events are a stream; explain(streaming=True) says how a plan runs on one")
     events = with_columns(events, plan.workload.derived)
-    on_spark = SparkColumns(plan.query, events, text_as_bytes=True)
+    on_spark = SparkColumns(plan.query, events, text_as_bytes=True, counts_values=True)
     note = OWN_QUERY
     if not is_own_query(plan):
         plan, seen = _fit(plan, on_spark, events)
@@ -88,10 +92,12 @@ def is_own_query(plan: Pass) -> bool:
 
 def is_naive_cheaper(plan: Pass, compiled: PhysicalPlan, on_spark: SparkColumns) -> bool:
     """Say whether the query as it is costs less than any plan, for events that were looked at: few windows may."""
-    cost = spark_cost(plan)
-    if cost.units == inf or not compiled.target.values.shared or not _can_be_naive(plan):
+    cost, values = spark_cost(plan), compiled.target.values
+    if cost.units == inf or not (values.shared or on_spark.types.value_keys) or not _can_be_naive(plan):
         return False
-    work = Work(plan, cost, _partitions(on_spark))
+    work = work_of(plan, cost, _partitions(on_spark))
+    if isinstance(work, CountingWork) and not values.shared:
+        return work.is_naive_better
     return work.naive_price < work.price(compiled.layout)
 
 
@@ -121,12 +127,14 @@ def plan_and_run(plan: Plan, events: DataFrame) -> DataFrame:
     if events.isStreaming or options.events < inf or is_own_query(first):
         result: DataFrame = plan.run(events)
         return result
-    on_spark = SparkColumns(first.query, events, text_as_bytes=True)
+    on_spark = SparkColumns(first.query, events, text_as_bytes=True, counts_values=True)
     seen, model = look_at(first, on_spark, events)
-    if (model.rate, model.keys) == (spark_cost(first).rate, spark_cost(first).keys):
+    if (model.rate, model.keys, model.values) == tuple(
+        getattr(spark_cost(first), name) for name in ("rate", "keys", "values")
+    ):
         # A search goes by how dense events are, not by how many there are.
         return _computed(replace(first, cost_model=model), on_spark, events)
-    known = replace(options, events=seen.events)
+    known = replace(options, events=seen.events, values=seen.values or options.values)
     if options.rate is None and seen.rate is not None:
         known = replace(known, rate=seen.rate, unit="1 second", keys=seen.keys)
     elif options.rate is None:
@@ -137,7 +145,7 @@ def plan_and_run(plan: Plan, events: DataFrame) -> DataFrame:
 
 def _fit(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Pass, Look | None]:
     """Price the ways to run a plan by a quick look at the events, unless it is known already what they are like."""
-    if spark_cost(plan).units < inf:
+    if spark_cost(plan).units < inf and not spark_cost(plan).guessed:
         return plan, None
     seen, model = look_at(plan, on_spark, events)
     return replace(plan, cost_model=model), seen
@@ -148,9 +156,13 @@ def look_at(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Look
     cost, query = spark_cost(plan), plan.query
     is_given = isinstance(plan.cost_model, SparkCost) and not cost.assumed
     model = cost
+    values = [key.parts for key in on_spark.types.value_keys] if cost.guessed else []
 
     def is_worth_a_head(count: float) -> bool:
         nonlocal model
+        if values:
+            work = CountingWork(plan, cost.seen(Look(count)), _partitions(on_spark))
+            return count == inf or work.fan_out_price * work.cost.units > 2 * HEAD_NANOSECONDS
         if is_given or count == inf:
             return not is_given
         if count < VERY_FEW_EVENTS:
@@ -166,7 +178,9 @@ def look_at(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Look
     fields = zip(query.parsed_keys, on_spark.types.keys, strict=True)
     keys = [key.sql for key, field in fields if not has_maps(field.dataType)]
     time = microseconds(query.parsed_time.sql, on_spark.types.time)
-    seen = look(known, time, keys, is_worth_a_head=is_worth_a_head)
+    seen = look(known, time, keys, is_worth_a_head=is_worth_a_head, values=values)
+    if is_given and values:
+        return seen, cost.seen(replace(seen, rate=None, keys=None))
     return seen, cost.seen(seen) if seen.rate is not None or model is cost else model
 
 
@@ -177,7 +191,19 @@ def compile_for(plan: Pass, on_spark: SparkColumns) -> PhysicalPlan:
     packing = packing_of(plan.query, on_spark.types)
     names, values = on_spark.names, on_spark.types.values
     target = Target(names, values, _partitions(on_spark), packing, _reuses(on_spark), unsorted=maps)
-    return physical.compile(plan, target)
+    compiled = physical.compile(plan, target)
+    return compiled if not values.keys else _count_or_not(plan, compiled)
+
+
+def _count_or_not(plan: Pass, counting: PhysicalPlan) -> PhysicalPlan:
+    """Count values as a plan says, unless Spark's own functions are cheaper, or nobody knows whether values repeat."""
+    cost, partitions = spark_cost(plan), counting.target.partitions or PARTITIONS
+    compiled, note = counting, COUNTS_VALUES
+    if not CountingWork(plan, cost, partitions).pays(counting.layout):
+        note = VALUES_UNKNOWN if cost.guessed else VALUES_DIFFER
+        target = replace(counting.target, values=counting.target.values.from_events)
+        compiled = physical.compile(replace(plan, cost_model=cost.of_instances), target)
+    return replace(compiled, layout=replace(compiled.layout, notes=(note, *compiled.layout.notes)))
 
 
 def _partitions(on_spark: SparkColumns) -> int:

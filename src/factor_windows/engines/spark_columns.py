@@ -41,17 +41,20 @@ class SparkColumns:
         text_as_bytes: bool = False,
         earlier: bool = False,
         beside: DataFrame | None = None,
+        counts_values: bool = False,
     ) -> None:
         """With `text_as_bytes`, keys that are text are moved and grouped as bytes, which takes a third less time.
 
         Spark's first, quick hash table takes text, not bytes, and is slower than its second one where text and time
         make many groups. `earlier` lays states out as an earlier version did, whose checkpoint goes on. Names are told
-        apart from those of events, and of rows that are joined to them, `beside`.
+        apart from those of events, and of rows that are joined to them, `beside`. With `counts_values`, what follows
+        from how often each value occurs is laid out so, where its types allow it; but not beside sessions.
         """
         check_absent(query, events)
         self.query, self.session, self.text_as_bytes = query, events.sparkSession, text_as_bytes
         self.names = Names.of(query, _unused_prefix([*events.columns, *(beside.columns if beside is not None else ())]))
-        self.types: Types = types_of(query, events, self.names.prefix, earlier=earlier)
+        counts_values = counts_values and not query.has_sessions
+        self.types: Types = types_of(query, events, self.names.prefix, earlier=earlier, counts_values=counts_values)
         self.words = SparkWords(self.names)
 
     def scan(self, scan: Scan, events: DataFrame) -> DataFrame:
@@ -103,6 +106,8 @@ class SparkColumns:
         """
         constants = [f"{self.words.term(term)} AS {name}" for name, term in group.constants]
         computed = [f"{sql.text} AS {name}" for name, sql in group.aggregates]
+        if not constants and not computed:
+            return rows.select(*by).distinct()
         kept = [] if keeps_groups(rows) else by
         return rows.groupBy(*by, *others).agg(*(F.expr(text) for text in (*kept, *constants, *computed)))
 

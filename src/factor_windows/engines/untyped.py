@@ -50,4 +50,4 @@ def untyped(aggregate: Aggregate) -> Aggregate:
 def is_shared(aggregate: Aggregate, dialect: str) -> bool:
     """Say whether an aggregate has partial states that this engine can merge without knowing types."""
     least = Engines.SPARK if dialect == "spark" else Engines.SPARK_AND_DUCKDB
-    return aggregate.kind is not Kind.HOLISTIC and aggregate.function.engines >= least
+    return aggregate.kind < Kind.COUNTED and aggregate.function.engines >= least

@@ -10,6 +10,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from factor_windows.errors import AggregateError
+from factor_windows.functions.counted import follow_from_counts
 from factor_windows.functions.expression import fill_template, name_of, parse, sql_of, tree_of
 from factor_windows.functions.guards import only_where
 from factor_windows.functions.table import FUNCTIONS, Function, Kind, State
@@ -40,6 +41,9 @@ class Aggregate:
     distinct: bool = False
     whole: bool = False
     """Whether it needs all events at once for another reason: an order, nulls that are kept, several values."""
+    ordered_by: str = ""
+    """The value that WITHIN GROUP (ORDER BY ...) gives, if it is one."""
+    descending: bool = False
 
     @classmethod
     def read(cls, text: str) -> Aggregate:
@@ -82,11 +86,15 @@ class Aggregate:
             filter=sql_of(parts.condition) if parts.condition else "",
             distinct=distinct,
             whole=keeps_nulls or parts.order is not None or "number" in function.parameters[: len(arguments)],
+            ordered_by=sql_of(value.this) if (value := _ordered_value(function, parts.order)) else "",
+            descending=bool(value and value.args.get("desc")),
         )
 
     @property
     def kind(self) -> Kind:
         """Say how the aggregate may be shared; distinct values cannot be merged in bounded space."""
+        if follow_from_counts(self) is not None:
+            return Kind.COUNTED
         return Kind.HOLISTIC if self.distinct or self.whole else self.function.kind
 
     def only(self, condition: str) -> str:
@@ -108,12 +116,12 @@ class Aggregate:
         return self.sql
 
     def states(self, *, time: str) -> tuple[State, ...]:
-        """List the partial states with the arguments and the filter put into their lifts; none if it is holistic.
+        """List the partial states with the arguments and the filter put into their lifts; none if it has no own.
 
         >>> [(each.lift, each.combine) for each in Aggregate.read("count(v) FILTER (WHERE ok)").states(time="ts")]
         [('count(v) FILTER(WHERE ok)', 'sum(:count)')]
         """
-        return () if self.kind is Kind.HOLISTIC else self.fill(self.function.states, time=time)
+        return () if self.kind >= Kind.COUNTED else self.fill(self.function.states, time=time)
 
     def fill(self, states: Iterable[State], *, time: str, guard: bool = True) -> tuple[State, ...]:
         """Put the arguments and the filter into the lifts of states, such as other ones than the function's own.
@@ -184,6 +192,12 @@ def _take_apart(tree: exp.Expr) -> _Parts:
                 parts = replace(parts, call=tree.this)
             case _:
                 return parts
+
+
+def _ordered_value(function: Function, order: exp.Expr | None) -> exp.Expr | None:
+    """Return what is ordered by, where that is the value, and only one."""
+    ordered = order.expressions if order is not None and function.order == "value" else []
+    return ordered[0] if len(ordered) == 1 else None
 
 
 def is_call(tree: exp.Expr | None) -> bool:

@@ -112,6 +112,10 @@ def _call(tree: exp.Expr) -> str:
         return f"LOG(E(), {arguments[0]})"
     if name in ("first", "last", "any_value", "first_value", "last_value"):
         arguments = arguments[:1]
+    if name == "mode" and len(arguments) == 2:
+        return (
+            f"mode() WITHIN GROUP (ORDER BY {arguments[0]} DESC)" if arguments[1] == "true" else f"mode({arguments[0]})"
+        )
     number, default = _DEFAULTS.get(name, (0, ""))
     if len(arguments) == number - 1:
         arguments.append(default)

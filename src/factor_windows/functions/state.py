@@ -19,7 +19,9 @@ class Kind(IntEnum):
     """Overlapping parts do no harm: reads from covers and partitions (Paper: Theorem 6)."""
     MERGEABLE = 2
     """Disjoint parts can be merged: reads from partitions (Paper: Theorem 5)."""
-    HOLISTIC = 3
+    COUNTED = 3
+    """Mergeable over one more key: it follows from how often each value occurs, and such counts merge (theory.md)."""
+    HOLISTIC = 4
     """No part of bounded size helps: reads raw events only."""
 
 

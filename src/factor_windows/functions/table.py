@@ -56,11 +56,13 @@ class Function:
     order: Literal["", "rows", "value"] = ""
     """What WITHIN GROUP (ORDER BY ...) gives, if it is taken: the order of `rows`, or the `value`."""
     engines: Engines = Engines.SPARK_AND_DUCKDB
+    counted: bool = False
+    """Whether it has no states of its own, but follows from how often each value occurs."""
 
     @property
     def kind(self) -> Kind:
         """Say how the function may be shared: as its strictest state."""
-        return max((state.kind for state in self.states), default=Kind.HOLISTIC)
+        return max((state.kind for state in self.states), default=Kind.COUNTED if self.counted else Kind.HOLISTIC)
 
     @property
     def by_time(self) -> bool:
@@ -140,11 +142,11 @@ _ALL = (
     Function("approx_percentile", ("x", "share", "accuracy"), _KLL, _QUANTILE, 1, engines=_TYPED),
     Function("kurtosis", _X),
     Function("skewness", _X),
-    Function("median", _X),
-    Function("percentile", ("x", "share", "frequency"), optional=1),
-    Function("percentile_cont", ("share",), order="value"),
-    Function("percentile_disc", ("share",), order="value"),
-    Function("mode", ("x", "deterministic"), optional=1, order="value"),
+    Function("median", _X, counted=True),
+    Function("percentile", ("x", "share", "frequency"), optional=1, counted=True),
+    Function("percentile_cont", ("share",), order="value", counted=True),
+    Function("percentile_disc", ("share",), order="value", counted=True),
+    Function("mode", ("x", "deterministic"), optional=1, order="value", counted=True),
 )
 _SYNONYMS = {
     "mean": "avg",

@@ -12,6 +12,7 @@ from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import mean_length
 from factor_windows.algebra.window import readable
 from factor_windows.cost.spark import SparkCost
+from factor_windows.physical.counting_work import CountingWork
 from factor_windows.physical.layout import Distribution, Layout, layouts
 from factor_windows.physical.work import PARTITIONS, Work
 from factor_windows.tree import Pass
@@ -56,7 +57,7 @@ def choose_layout(
     cost = spark_cost(plan)
     if not streaming and cost.units == inf:
         cost = replace(cost, units=ASSUMED_EVENTS / cost.rate)
-    worth, work = WORTH_AN_OPERATOR if streaming else WORTH_A_LEVEL, Work(plan, cost, partitions)
+    worth, work = WORTH_AN_OPERATOR if streaming else WORTH_A_LEVEL, work_of(plan, cost, partitions)
     works: dict[int, float] = {}
     least: dict[int, Layout] = {}
     for plain in layouts(plan, packing, reuses=reuses):
@@ -95,7 +96,7 @@ def least_regret(
     models = [replace(cost, rate=rate, units=events / rate) for rate in rates]
     plains = layouts(plan, packing, reuses=reuses)
     options = [each for plain in plains for each in _distributions(plain, plan, partitions, cost)]
-    works = [Work(plan, model, partitions) for model in models]
+    works = [work_of(plan, model, partitions) for model in models]
     taken = [[work.price(each) * work.cost.units for work in works] for each in options]
     taken += [[work.naive_price * work.cost.units for work in works]] if or_naive else []
     best = [min(taken, key=lambda times: times[place]) for place in range(len(models))]
@@ -110,6 +111,11 @@ def spark_cost(plan: Pass) -> SparkCost:
     if isinstance(cost, SparkCost):
         return cost
     return SparkCost(cost.unit, float(cost.rate), keys=1.0, keyed=bool(plan.query.parsed_keys))
+
+
+def work_of(plan: Pass, cost: SparkCost, partitions: int) -> Work:
+    """Return what counts the work of a plan's layouts."""
+    return CountingWork(plan, cost, partitions) if cost.values else Work(plan, cost, partitions)
 
 
 def _distributions(layout: Layout, plan: Pass, partitions: int, cost: SparkCost) -> Iterator[Layout]:

@@ -54,6 +54,7 @@ from factor_windows.physical.terms import (
     start_of,
     to_slice_end,
 )
+from factor_windows.physical.value_steps import ValueSteps
 from factor_windows.tree import Pass
 
 
@@ -67,7 +68,8 @@ def compile(plan: Pass, target: Target, layout: Layout | None = None) -> Physica
     elif target.levels is not None:
         layout = Layout(target.levels)
     elif layout is None and target.partitions is not None:
-        layout = choose_layout(plan, partitions=target.partitions, packing=target.packing, reuses=target.reuses)
+        reuses = target.reuses and not target.values.keys
+        layout = choose_layout(plan, partitions=target.partitions, packing=target.packing, reuses=reuses)
     elif layout is None:
         chosen = choose_layout(plan, streaming=target.streaming)
         layout = Layout(chosen.levels, notes=chosen.notes[:1])
@@ -82,6 +84,7 @@ class _Compiler:
         self.needs = self._needs()
         # Panes tell sessions where their events begin and end.
         self.ends = (self.names.first, self.names.last) if plan.query.has_sessions else ()
+        self.counts = ValueSteps(plan, target.names, target.values)
         self.longest = plan.longest
         by_chunk = layout.distribution is Distribution.BY_KEY_AND_CHUNK and len(layout.levels) > 1
         self.chunk = (self.names.chunk,) if by_chunk else ()
@@ -95,8 +98,10 @@ class _Compiler:
             yield from window_steps(self.plan, self.layout, self.values)
             yield self._show(None)
             return
+        yield from self.counts.compute_values()
         if self.layout.distribution is Distribution.EVENTS_BY_KEY:
             yield Repartition(self.names.keys, self.layout.partitions)
+        yield from self.counts.give_to_entries()
         first, *others = self.layout.levels
         yield from self._pack() if row else self._level(first, None)
         if others:
@@ -105,7 +110,10 @@ class _Compiler:
             yield self._unpack()
         for above, level in pairwise(self.layout.levels):
             yield from self._level(level, above)
-        yield self._show(self.layout.levels[-1])
+        last = self.layout.levels[-1]
+        if self.values.keys:
+            yield self.counts.merge_values(last, self.chunk, self._end(last.nodes))
+        yield self._show(last)
 
     def _level(self, level: Level, above: Level | None) -> Iterator[Step]:
         """Give each row, of the level above or an event, to its instances, and group by instance."""
@@ -147,6 +155,7 @@ class _Compiler:
         instance: list[Named] = [(self.names.start, told), *([(self.names.node, node)] if by_node else [])]
         chunk = () if is_first else self.chunk
         columns = [*self._carried_keys(level, is_first), *([] if is_first else self._carried_states(level)), *instance]
+        columns += self.counts.carried(level, self._where, is_first=is_first)
         if not is_first:
             columns = [*((name, Column(name)) for name in chunk), *columns]
         yield Project(tuple(columns), keeps_others=is_first)
@@ -157,7 +166,13 @@ class _Compiler:
             # A stream's first watermark is 1970. It must not close a part of a window that is still open then.
             end = Call("greatest", (end, Number(1)))
         yield Group(
-            by=(*self.names.keys, *([self.names.node] if by_node else []), self.names.start, *chunk),
+            by=(
+                *self.names.keys,
+                *self.counts.columns,
+                *([self.names.node] if by_node else []),
+                self.names.start,
+                *chunk,
+            ),
             aggregates=tuple(self._lifts() if is_first else self._merges()),
             constants=() if by_node else ((self.names.node, node),),
             end=end,
@@ -236,7 +251,8 @@ class _Compiler:
         """Compute when instances start whose rows were grouped by ticks."""
         tick, names = Column(self.names.start), self.names
         starts = {place: Instant(clock, tick) for place, clock in clocks.items()}
-        kept = [*names.keys, names.node, *(() if is_first else self.chunk), *self._computed_columns()]
+        kept = [*names.keys, *self.counts.columns, names.node, *(() if is_first else self.chunk)]
+        kept += self._computed_columns()
         start = self._by_place(tick, starts)
         return Project(((names.start, start), *((name, Column(name)) for name in kept)))
 

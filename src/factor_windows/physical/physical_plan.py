@@ -90,7 +90,7 @@ class PhysicalPlan:
         names, places = self.target.names, {self.target.names.node: len(self.plan.nodes)}
         for step in self.steps:
             if isinstance(step, Explode):
-                places[names.entry] = len(step.sources)
+                places[step.entry] = len(step.sources)
             for lookup in (part for term in _terms_of(step) for part in parts_of(term) if isinstance(part, Lookup)):
                 if len(lookup.values) != places.get(lookup.by, 0):
                     raise PlanError(
@@ -173,7 +173,7 @@ def _reads(step: Step) -> Iterable[str]:
         case Group():
             # The end is that of the group's own instance, whose node may be constant; a session's last event decides.
             own = {name for name, _ in (*step.constants, *step.aggregates)}
-            merged = [name for name, _ in step.aggregates] if step.merges else []
+            merged = step.reads or ([name for name, _ in step.aggregates] if step.merges else [])
             return [*step.by, *merged, *(name for name in named if name not in own)]
         case FindSessions():
             return [*step.by, step.first, step.last]

@@ -83,6 +83,8 @@ class Group:
     end: Term
     """When the instance of a group ends."""
     merges: bool
+    reads: tuple[str, ...] = ()
+    """The columns that are aggregated, if they are others than those that are made."""
     sessions: Sessions | None = None
     """How the group finds the sessions that rows belong to, where no step before it has."""
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from factor_windows.algebra.pane_row import Packing
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.columns import StateColumns
+from factor_windows.functions.counted import follow_from_counts
 from factor_windows.functions.table import Kind, State
+from factor_windows.functions.value_columns import ValueColumns, ValueKey
 from factor_windows.physical.layout import Level
 from factor_windows.query import Query
 
@@ -22,6 +24,10 @@ class Result:
     states: tuple[str, ...]
     """The columns of the states that it is made from."""
     nullable: bool = True
+    merged: str = ""
+    """What makes it of all rows of values of an instance, if it follows from how often each occurs."""
+    columns: tuple[str, ...] = ()
+    """The columns of these values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +39,31 @@ class Values:
     """The states, with the names of their columns."""
     shared: bool
     """Whether every aggregate can be computed from states."""
+    keys: tuple[ValueKey, ...] = ()
+    """The values that rows are counted by, each one more key; none unless some aggregate follows from such counts."""
 
     @classmethod
     def of(cls, aggregates: Sequence[Aggregate], names: Names, *, shared: bool) -> Values:
         """Lay out states as functions describe them, or, if they share none, only what computes results from events."""
         columns = StateColumns(f"{names.prefix}s")
+        values = ValueColumns(aggregates if shared else (), names.prefix)
         results = []
-        for each in aggregates:
-            lower = columns.add(each, each.states(time=names.time), each.function.lower) if shared else ""
-            results.append(
-                Result(lower=lower, direct=each.direct(time=names.time), states=columns.used[-1] if shared else ())
-            )
-        return cls(tuple(results), columns.states, shared)
+        for place, each in enumerate(aggregates):
+            lower, merged = "", ""
+            own: tuple[str, ...] = ()
+            if shared and (counted := follow_from_counts(each)) is not None:
+                lower, merged, own = names.value(place), values.add(columns, each), values.key(counted).columns
+            elif shared:
+                lower = columns.add(each, values.ride_along(each.states(time=names.time)), each.function.lower)
+            states = columns.used[-1] if shared else ()
+            direct = each.direct(time=names.time)
+            results.append(Result(lower=lower, direct=direct, states=states, merged=merged, columns=own))
+        return cls(tuple(results), columns.states, shared, values.keys)
+
+    @property
+    def from_events(self) -> Values:
+        """Return the same aggregates, each computed from events at once."""
+        return Values(self.results, (), shared=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +118,13 @@ class Names:
         """Name the start of a row's chunk of time."""
         return f"{self.prefix}chunk"
 
+    @property
+    def value_entry(self) -> str:
+        """Name the number of the value that an event is counted by, where there are several."""
+        return f"{self.prefix}value"
+
     def value(self, place: int) -> str:
-        """Name an aggregate that is computed from events at once."""
+        """Name an aggregate that is computed at once: from events, or from all rows of values."""
         return f"{self.prefix}v{place}"
 
 
@@ -136,5 +160,8 @@ class Target:
         """Return what is known of Spark before there are events."""
         names = Names.of(query, "__fw_")
         packing = Packing.of(query) if partitions else None
-        values = Values.of(query.parsed_aggregates, names, shared=query.kind is not Kind.HOLISTIC)
+        # Values are counted on a batch only, and not beside sessions.
+        counts = partitions is not None and not streaming and not query.has_sessions
+        strictest = Kind.COUNTED if counts else Kind.MERGEABLE
+        values = Values.of(query.parsed_aggregates, names, shared=query.kind <= strictest)
         return cls(names, values, partitions, packing, reuses=partitions is not None, streaming=streaming)

@@ -35,7 +35,8 @@ class Work:
         self.plan, self.cost, self.partitions = plan, cost, partitions
         self.rows = [cost.rows_of(node.node) for node in plan.nodes]
         self.clocks = [clocks_to_ask(node.window) for node in plan.nodes]
-        self.states = plan.workload.states
+        self.states = max(1, plan.workload.states + bool(cost.values))
+        self.entries = max(1, len(cost.values))
 
     def price(self, layout: Layout) -> float:
         """Return the nanoseconds that a layout takes per unit of time."""
@@ -59,7 +60,7 @@ class Work:
             for each in level.assigners:
                 if each.before != ALWAYS:
                     continue
-                read = cost.rate if each.source == RAW else rows[each.source]
+                read = cost.rate * self.entries if each.source == RAW else rows[each.source]
                 total += each.steps * read
                 if each.source != each.target:
                     edges += (len(each.edges) - 1) * read
@@ -87,7 +88,9 @@ class Work:
             "edge": edges,
             "clock": clocks,
             "state": (self.states - 1) * reads[0],
-            "explode": cost.rate if sum(each.steps for each in layout.levels[0].assigners) > 1 else 0.0,
+            "explode": cost.rate * self.entries
+            if self.entries * sum(each.steps for each in layout.levels[0].assigners) > 1
+            else 0.0,
             "slot": cost.rate * row.columns if row else 0.0,
             "stage": fixed / cost.units,
             "scan": cost.rate,

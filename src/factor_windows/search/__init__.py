@@ -31,13 +31,15 @@ def optimize(
     time_limit: float = 1.0,
     prices: Prices | None = None,
     selectivity: Mapping[str, float] | None = None,
+    values: Rate | Sequence[Rate] | None = None,
 ) -> Plan:
     """Find a cheap plan for a query, or one for several queries over the same stream.
 
     `rate` is the number of events per `unit` of time, over all `keys` together. `statistics`, from `analyze`, stand for
     all three. The search `best` may use `slices`, and returns what it has after `time_limit` seconds. `prices`, from
     `factor-windows calibrate`, are those of your Spark. For several queries, `selectivity` says by their names what
-    share of the events their conditions keep.
+    share of the events their conditions keep. `values` is how many different values a key has of what a median, a mode
+    or a DISTINCT is about: these are computed from how often each value occurs.
 
     >>> from factor_windows.algebra.window import tumbling
     >>> windows = [tumbling("20m"), tumbling("30m"), tumbling("40m")]
@@ -52,7 +54,7 @@ def optimize(
     events = inf
     if statistics is not None:
         rate, unit, keys, events = statistics.rate, "1 second", statistics.keys, statistics.events
-    options = Options(search, cost, rate, unit, keys, slices, time_limit, prices, events)
+    options = Options(search, cost, rate, unit, keys, slices, time_limit, prices, events, values)
     if isinstance(query, Query):
         return plan_request(Request((query,), options, is_single=True))
     if not isinstance(query, Sequence) or not query or not all(isinstance(each, Query) for each in query):

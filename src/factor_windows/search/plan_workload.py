@@ -42,7 +42,12 @@ def plan_workload(workload: Workload, options: Options, combinations: Combinatio
         model = PaperCost.of_query(query, **given)
     else:
         model = SparkCost.of_query(
-            query, **given, prices=options.prices, events=options.events, combinations=combinations
+            query,
+            **given,
+            prices=options.prices,
+            events=options.events,
+            combinations=combinations,
+            values=options.values,
         )
     graph = CoverageGraph.of_nodes((each.node for each in workload.outputs), query.kind)
     if search == "best":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -42,8 +42,17 @@ _LINE = re.compile(
 )
 
 
-def look(events: DataFrame, time: str, keys: Sequence[str], *, is_worth_a_head: Callable[[float], bool]) -> Look:
+def look(
+    events: DataFrame,
+    time: str,
+    keys: Sequence[str],
+    *,
+    is_worth_a_head: Callable[[float], bool],
+    values: Sequence[Sequence[str]] = (),
+) -> Look:
     """Look at events; `time` is what computes their time in microseconds, `keys` what computes their keys.
+
+    `values` are those that rows will be counted by, each perhaps of several parts.
 
     Their number is found first. Whether it is worth a look at their head, which is a job on Spark, is asked then.
     """
@@ -52,38 +61,51 @@ def look(events: DataFrame, time: str, keys: Sequence[str], *, is_worth_a_head: 
     if not all(each.name in _ROW_BY_ROW for each in operators) or not is_worth_a_head(count):
         return Look(count)
     key = f"xxhash64({', '.join(keys)})" if keys else "0L"
-    rows = events.select(F.expr(time), F.expr(key)).limit(HEAD)
+    pairs = [f"xxhash64({', '.join([*keys, *parts])})" for parts in values]
+    rows = events.select(F.expr(time), F.expr(key), *map(F.expr, pairs)).limit(HEAD)
     # A plan that runs again over as many events looks once; if they are others by now, it is only slower.
     asked = rows.semanticHash(), count
     if asked not in _seen:
         if len(_seen) >= MOST_SEEN:
             _seen.clear()
-        _seen[asked] = _described(count, [(at, of) for at, of in rows.collect() if at is not None])
+        _seen[asked] = _described(count, [tuple(row) for row in rows.collect() if row[0] is not None])
     return _seen[asked]
 
 
-def _described(count: float, head: Sequence[tuple[int, int]]) -> Look:
+def _described(count: float, head: Sequence[tuple[int, ...]]) -> Look:
     """Say what events are like whose head is this.
 
-    In order of time, or key by key in order of time, the head is a stretch of them all. Else it is a sample.
+    In order of time, or key by key in order of time, the head is a stretch of them all. Else it is a sample. After its
+    time, an event has a number for its key, and one for its key with each value that is counted.
 
     >>> _described(1e6, [(second * 1_000_000, second % 2) for second in range(100)])
-    Look(events=1000000.0, rate=1.0, keys=2)
+    Look(events=1000000.0, rate=1.0, keys=2, values=())
     >>> _described(1e6, [(second * 1_000_000, 0) for second in (99, 4, 50, 20, 70, 1, 30, 10, 80, 0)])
-    Look(events=1000000.0, rate=10101.0, keys=1)
+    Look(events=1000000.0, rate=10101.0, keys=1, values=())
     """
     if len(head) < 2 or count == inf:
         return Look(count)
-    times = [at for at, _ in head]
+    times = [at for at, *_ in head]
     span = max(times) - min(times)
     if not span:
         return Look(count)
     in_order = sum(one <= other for one, other in pairwise(times)) >= IN_ORDER * (len(times) - 1)
     rate = ((len(times) if in_order else count) - 1) / span * 1e6
-    often = Counter(Counter(of for _, of in head).values())
-    distinct = sum(often.values())
-    keys = min(round(count), estimated_keys(distinct, often[1], often[2]))
-    return Look(count, round(rate, 6), keys, estimated_crowding(often, keys))
+    keys, *pairs = (min(round(count), _distinct(column)) for column in list(zip(*head, strict=True))[1:])
+    often = _how_often(of for _, of, *_ in head)
+    return Look(
+        count, round(rate, 6), keys, tuple(max(1.0, pair / keys) for pair in pairs), estimated_crowding(often, keys)
+    )
+
+
+def _how_often(column: Iterable[int]) -> Counter[int]:
+    """Count how many values occur how often."""
+    return Counter(Counter(column).values())
+
+
+def _distinct(column: Iterable[int]) -> int:
+    often = _how_often(column)
+    return estimated_keys(sum(often.values()), often[1], often[2])
 
 
 def estimated_keys(distinct: int, once: int, twice: int) -> int:

@@ -38,7 +38,7 @@ def typed_states(
 
     A stream goes on with the states of its checkpoint, which may be those of an `earlier` version.
     """
-    if aggregate.kind is Kind.HOLISTIC:
+    if aggregate.kind >= Kind.COUNTED:
         return None
     function = aggregate.function
     if earlier and (found := _earlier(aggregate, result, types, events)) is not None:

@@ -16,9 +16,12 @@ from factor_windows.algebra.pane_row import Packing
 from factor_windows.errors import QueryError
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.columns import StateColumns
+from factor_windows.functions.counted import follow_from_counts
 from factor_windows.functions.table import State
+from factor_windows.functions.value_columns import ValueColumns, ValueKey
 from factor_windows.physical.target import Result, Values
 from factor_windows.query import Query
+from factor_windows.spark.countable import can_count
 from factor_windows.spark.messages import spark_says
 from factor_windows.spark.nullability import never_null
 from factor_windows.spark.typed import typed_states
@@ -48,15 +51,22 @@ class Types:
     """The partial states, with the names of their columns and, instead of placeholders, columns to combine."""
     shared: bool
     """Whether every aggregate can be computed from states here."""
+    value_keys: tuple[ValueKey, ...] = ()
+    """The values that rows are counted by."""
 
     @property
     def values(self) -> Values:
         """Return what a plan is compiled with."""
-        return Values(self.results, self.states, self.shared)
+        return Values(self.results, self.states, self.shared, self.value_keys)
 
 
-def types_of(query: Query, events: DataFrame, prefix: str, *, earlier: bool = False) -> Types:
-    """Ask Spark, which only analyzes the query for this, and lay out the states; or as an `earlier` version did."""
+def types_of(
+    query: Query, events: DataFrame, prefix: str, *, earlier: bool = False, counts_values: bool = False
+) -> Types:
+    """Ask Spark, which only analyzes the query for this, and lay out the states; or as an `earlier` version did.
+
+    With `counts_values`, aggregates that follow from how often each value occurs have states, too.
+    """
     with spark_says("Spark cannot read the query"):
         # Names are asked for with the user's own words: written back, `x IS NOT NULL` would be another name.
         asked = [
@@ -71,15 +81,23 @@ def types_of(query: Query, events: DataFrame, prefix: str, *, earlier: bool = Fa
     layout, time_column = StateColumns(f"{prefix}s"), f"`{prefix}t`"
     columns = []
     shared = True
-    for aggregate, field in zip(query.parsed_aggregates, results, strict=True):
+    values = ValueColumns(query.parsed_aggregates if counts_values else (), prefix)
+    for place, (aggregate, field) in enumerate(zip(query.parsed_aggregates, results, strict=True)):
         types = [argument.dataType for argument in islice(fields, len(_typed_arguments(aggregate)))]
         typed = typed_states(aggregate, field.dataType, types, events, earlier=earlier)
-        shared = shared and typed is not None
-        lower = ""
+        counted = follow_from_counts(aggregate) if counts_values else None
+        is_counted = counted is not None and can_count(aggregate, types, events)
+        shared = shared and (is_counted or typed is not None)
+        lower, merged = "", ""
         used: tuple[str, ...] = ()
-        if typed is not None:
+        if counted is not None and is_counted:
+            merged = values.add(layout, aggregate)
+            lower = never_null(f"`{prefix}v{place}`", field)
+            used = layout.used[-1]
+        elif typed is not None:
             states, template = typed
-            lower = layout.add(aggregate, aggregate.fill(states, time=time_column, guard=not earlier), template)
+            filled = aggregate.fill(states, time=time_column, guard=not earlier)
+            lower = layout.add(aggregate, values.ride_along(filled), template)
             used = layout.used[-1]
             lower = never_null(lower, field)
         direct = aggregate.direct(time=time_column)
@@ -91,9 +109,13 @@ def types_of(query: Query, events: DataFrame, prefix: str, *, earlier: bool = Fa
                 lower=lower,
                 direct=direct,
                 states=used,
+                merged=merged,
+                columns=values.key(counted).columns if counted is not None and is_counted else (),
             )
         )
-    return Types(keys, time, tuple(columns), layout.states, shared)
+    if not shared and values.keys:
+        layout = StateColumns(f"{prefix}s")
+    return Types(keys, time, tuple(columns), layout.states, shared, values.keys if shared else ())
 
 
 def check_time(query: Query, events: DataFrame) -> None:
@@ -138,7 +160,7 @@ def _fields(texts: Sequence[str], events: DataFrame) -> list[T.StructField]:
 
 def packing_of(query: Query, types: Types) -> Packing | None:
     """Say how the states of a query can be packed, now that their types are known."""
-    packing = Packing.of_states(types.states) if types.shared else None
+    packing = Packing.of_states(types.states) if types.shared and not types.value_keys else None
     if packing is None or not all(isinstance(result.type, _FIXED_SIZE) for result in types.results):
         return None
     # Decimals grow with each addition that Spark is asked for.
@@ -147,8 +169,9 @@ def packing_of(query: Query, types: Types) -> Packing | None:
 
 
 def _typed_arguments(aggregate: Aggregate) -> list[str]:
-    """List the arguments that have a type."""
-    return [text for text in aggregate.arguments if text != "*"]
+    """List the arguments that have a type, and the value that is ordered by."""
+    ordered = [aggregate.ordered_by] if aggregate.ordered_by else []
+    return [text for text in (*ordered, *aggregate.arguments) if text != "*"]
 
 
 def microseconds(sql: str, time: T.DataType, *, fractions: bool = True) -> str:

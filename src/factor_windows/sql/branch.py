@@ -63,7 +63,7 @@ class Branch:
         """Return what branches of one query must have in common."""
         shown = [tree for _, tree in self.columns] + ([self.having] if self.having else [])
         kinds = {_read(held.this).kind for tree in shown for held in tree.find_all(Held)}
-        return *self.events, frozenset(self.key_forms), Kind.HOLISTIC in kinds
+        return *self.events, frozenset(self.key_forms), any(kind >= Kind.COUNTED for kind in kinds)
 
 
 class Held(exp.Paren):

@@ -1,0 +1,79 @@
+"""The steps of a plan that counts values: rows by one more key, and, at the end, all rows of an instance made one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from factor_windows.physical.assigner import RAW
+from factor_windows.physical.layout import Level
+from factor_windows.physical.steps import Explode, Group, Named, Project, Step
+from factor_windows.physical.target import Names, Values
+from factor_windows.physical.terms import Column, Number, Sql, Term, only_if
+from factor_windows.tree import Pass
+
+Where = Callable[[Sequence[bool], str, Term], Term]
+"""What keeps a term in those entries of a level that have it."""
+
+
+class ValueSteps:
+    """What a plan has more than others if it counts values; nothing, if it does not."""
+
+    def __init__(self, plan: Pass, names: Names, values: Values) -> None:
+        self.plan, self.names, self.values = plan, names, values
+        self.columns = tuple(column for key in values.keys for column in key.columns)
+        self.needs = self._needs() if values.keys else []
+
+    def compute_values(self) -> Iterator[Step]:
+        """Compute the values of each event."""
+        parts = [
+            (f"{column}_", Sql(part))
+            for key in self.values.keys
+            for column, part in zip(key.columns, key.parts, strict=True)
+        ]
+        if parts:
+            yield Project(tuple(parts), keeps_others=True)
+
+    def give_to_entries(self) -> Iterator[Step]:
+        """Give each event to an entry for each value that it is counted by."""
+        if len(self.values.keys) > 1:
+            yield Explode((RAW,) * len(self.values.keys), self.names.value_entry, None, self.names.step)
+
+    def carried(self, level: Level, where: Where, *, is_first: bool) -> Iterator[Named]:
+        """Return the values of a row, in those entries of a level that need them."""
+        for place, key in enumerate(self.values.keys):
+            for column in key.columns:
+                value: Term = Column(f"{column}_" if is_first else column)
+                if is_first and len(self.values.keys) > 1:
+                    value = only_if(Column(self.names.value_entry).equals(Number(place, "int")), value)
+                needed = [column in self.needs[each.target] for each, _ in level.entries]
+                yield column, where(needed, f"has_{column}", value)
+
+    def merge_values(self, level: Level, chunk: tuple[str, ...], end: Term) -> Group:
+        """Make one row of all rows of an instance: states merge once more, and what was counted comes out."""
+        names, states = self.names, self.values.states
+        merged = [(state.name, Sql(state.combine)) for state in states]
+        results = enumerate(self.values.results)
+        found = [(names.value(place), Sql(each.merged)) for place, each in results if each.merged]
+        by_node = len(level.nodes) > 1
+        node = () if by_node else ((names.node, Number(level.nodes[0], "int")),)
+        return Group(
+            by=(*names.keys, *([names.node] if by_node else []), names.start, *chunk),
+            aggregates=(*merged, *found),
+            constants=node,
+            end=end,
+            merges=True,
+            reads=(*self.columns, *(state.name for state in states)),
+        )
+
+    def _needs(self) -> list[set[str]]:
+        """List for each node the columns of values that it needs, for what it shows or for those who read it."""
+        number = self.plan.places
+        asked = {each.node: each.aggregates for each in self.plan.outputs}
+        needs = [
+            {column for place in asked.get(node.node, ()) for column in self.values.results[place].columns}
+            for node in self.plan.nodes
+        ]
+        for node in reversed(self.plan.nodes):
+            if node.parent is not None:
+                needs[number[node.parent]] |= needs[number[node.name]]
+        return needs
