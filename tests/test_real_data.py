@@ -8,7 +8,7 @@ import os
 import pytest
 from pyspark.sql import functions as F
 
-from factor_windows import Query, analyze, hopping, optimize, tumbling
+from factor_windows import Query, analyze, hopping, optimize, session, tumbling
 from factor_windows.spark.naive import naive
 
 SETS = {
@@ -40,6 +40,18 @@ def test_real_readings_give_what_naive_spark_gives(compiled, readings, name):
     statistics = analyze(readings, time="ts", keys=["device"]) if name == "hopping" else None
     found = optimize(query, statistics=statistics).run(readings)
     assert differences(query, found, naive(query, readings)) == (0, 0, 0)
+
+
+def test_sessions_of_real_readings_are_sparks_own(compiled, readings):
+    gaps = [session(gap) for gap in ("1 second", "2 seconds", "10 seconds", "5 minutes", "1 hour")]
+    some = readings.where("pmod(hash(device), 8) = 0")
+    windows = [*gaps, tumbling("1 minute"), hopping("10 minutes", "1 minute")]
+    query = Query(
+        time="ts", keys=["device"], windows=windows, aggregates=["sum(power_1s)", "avg(power_8s)", "count(*) AS n"]
+    )
+    plan = optimize(query, statistics=analyze(some, time="ts", keys=["device"]))
+    assert differences(query, plan.run(some), naive(query, some)) == (0, 0, 0)
+    assert some.count() > 100_000
 
 
 def differences(query, found, expected):
