@@ -2,7 +2,7 @@
 
 import random
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import cycle, pairwise
 
 import duckdb
 import pytest
@@ -73,22 +73,20 @@ def _micros(text):
     return (time - EPOCH) // timedelta(microseconds=1)
 
 
-def test_every_layout_gives_what_session_window_gives(spark, compiled):
+def test_layouts_of_all_depths_give_what_session_window_gives(spark):
     query = fw.Query(time="ts", keys=["k"], windows=SETS["beside other windows"], aggregates=AGGREGATES)
     events = frame_of(spark, rows_of(random.Random(5)))
     plan = optimize(query, rate=1000, unit="1 second").passes[0]
     on_spark = SparkColumns(query, events, text_as_bytes=True)
     target = spark_batch.compile_for(plan, on_spark).target
     expected = by_instance(query, naive(query, events))
-    several = 0
-    for plain in layouts(plan, None):
-        for distribution in (Distribution.BY_LEVEL, Distribution.BY_KEY, Distribution.EVENTS_BY_KEY):
-            if len(plain.levels) > 1 or distribution is not Distribution.BY_KEY:
-                steps = physical.compile(plan, target, Layout(plain.levels, distribution))
-                found = by_instance(query, spark_batch.render(steps, on_spark, events))
-                assert_equal(query, found, expected)
-                several += len(plain.levels) > 1
-    assert several > 3
+    ways = {len(each.levels): each.levels for each in layouts(plan, None)}
+    assert len(ways) > 2
+    for depth, distribution in zip(
+        ways, cycle([Distribution.EVENTS_BY_KEY, Distribution.BY_KEY, Distribution.BY_LEVEL])
+    ):
+        steps = physical.compile(plan, target, Layout(ways[depth], distribution))
+        assert_equal(query, by_instance(query, spark_batch.render(steps, on_spark, events)), expected)
 
 
 def test_holistic_functions_filters_and_conditions_go_with_sessions(spark):

@@ -288,7 +288,7 @@ def test_what_is_counted_and_what_is_not(text, kind):
 
 def saved(spark, path, values):
     """Write a dense stream of events with a value each."""
-    events = spark.range(60_000).selectExpr("timestamp_millis(id * 50) AS ts", "id % 3 AS k", f"{values} AS v")
+    events = spark.range(30_000).selectExpr("timestamp_millis(id * 100) AS ts", "id % 3 AS k", f"{values} AS v")
     events.write.parquet(str(path))
     return spark.read.parquet(str(path))
 
