@@ -154,6 +154,7 @@ def test_a_plan_with_sessions_shares_panes_and_says_so():
     assert parents["session 10 minutes"] == "5 minutes"
     assert parents["session 30 minutes"] in ("5 minutes", "session 10 minutes")
     assert "session 10 minutes" in plan.explain(physical=True)
+    assert "sessions are found in rows that are sorted by key and time" in plan.explain(physical=True)
     assert "session 10 minutes" in plan.explain(streaming=True)
     assert from_json(plan.to_json()) == plan
     assert "session 30 minutes" in plan.to_html()

@@ -26,6 +26,7 @@ from factor_windows.algebra.ladder import Ladder
 from factor_windows.engines import spark_trailing
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.expression import quoted
+from factor_windows.spark.compare import differing_rows
 
 CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "8"))
 SECOND = 1_000_000
@@ -468,7 +469,13 @@ def test_what_is_no_batch_is_refused(spark, readings, labels):
         plan.at([1], readings)
     with pytest.raises(OptionError, match="time 3 is not text"):
         plan.at(labels, readings, time=3)
-    with pytest.raises(
-        OptionError, match=r"does not say where its events are; pass them, as in plan.at\(labels, events\)"
-    ):
+
+
+def test_without_events_the_table_of_that_name_is_read(spark, readings, labels):
+    plan = optimize(query_of(["count(*)"]))
+    spark.catalog.dropTempView("events")
+    with pytest.raises(OptionError, match=r"there is no table `events`; pass them, as in plan.at\(labels, events\)"):
         plan.at(labels)
+    readings.createOrReplaceTempView("events")
+    assert differing_rows(plan.at(labels), plan.at(labels, readings)) == 0
+    spark.catalog.dropTempView("events")

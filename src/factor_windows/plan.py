@@ -283,7 +283,8 @@ class Plan:
         own columns, `window_id`, `window_start` and `window_end`, and the aggregates over the events of its keys in
         [time - range, time): over no event, what Spark gives over none. Slides and offsets of windows play no role.
 
-        Without `events`, those of the query's SQL are read. Several queries give a mapping from names to results.
+        Without `events`, those of the query's SQL are read, or else the session's table `events`. Several queries give
+        a mapping from names to results.
         """
         from factor_windows.engines import spark_trailing
 

@@ -41,7 +41,10 @@ class Question:
     window: Annotated[
         list[str] | None,
         typer.Option(
-            "--window", "-w", metavar="[NAME=]RANGE[/SLIDE][@OFFSET]", help="A window, such as 20m or 1h/10m@5m."
+            "--window",
+            "-w",
+            metavar="[NAME=]RANGE[/SLIDE][@OFFSET]",
+            help="A window, such as 20m, 1h/10m@5m, 1month[Europe/Berlin], 1d+1h or gap30m.",
         ),
     ] = None
     function: Annotated[

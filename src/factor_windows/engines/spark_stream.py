@@ -211,7 +211,7 @@ class _Stream:
         return self.on_spark.group(group, rows, by).selectExpr(*others, start, *computed)
 
     def _group_with_sessions(self, group: Group, sessions: Sessions, rows: DataFrame) -> DataFrame:
-        """Group by Spark's session_window, which merges rows whose times meet; instances of other windows never do.
+        """Group by Spark's session_window, which merges rows whose times meet; others, by their start, never do.
 
         A session is taken to be later than it is by as much as the panes come later that it is made of.
         """
@@ -221,9 +221,9 @@ class _Stream:
         node = names.node if not only else words.term(group.constants[0][1])
         is_session = "TRUE" if only else f"{node} IN ({', '.join(str(place) for place, _ in sessions.gaps)})"
         gaps = " ".join(f"WHEN {place} THEN {last} - {first} + {gap}L" for place, gap in sessions.gaps)
-        begin = f"CASE WHEN {is_session} THEN {first} + {sessions.delay}L ELSE {start} + 1 END"
+        begin = f"CASE WHEN {is_session} THEN {first} + {sessions.delay}L ELSE {start} END"
         # The end of an instance is known before rows are grouped, but for sessions, whose last event is not.
-        other = f"{words.term(group.end)} - {start} - 1" if not only else "0L"
+        other = f"{words.term(group.end)} - {start}" if not only else "0L"
         length = f"CASE {node} {gaps} ELSE {other} END"
         at, own = f"{names.prefix}at", f"{names.prefix}own"
         event_time = F.expr(timestamp(begin, time)).alias(at, metadata={WATERMARK: 0})

@@ -29,6 +29,8 @@ from factor_windows.spark.messages import check_events, spark_says
 from factor_windows.spark.result import keeps_groups
 from factor_windows.spark.types import microseconds
 
+EVENTS = "events"
+"""The table that a query without a source is about, as in the SQL of its plan."""
 WORTH_A_LOOK = 1_000
 """From how many events on it matters how dense they are."""
 JOIN = "merge"
@@ -61,10 +63,14 @@ def _check_query(query: Query) -> None:
 
 
 def _source(query: Query, labels: DataFrame) -> DataFrame:
-    if not query.source:
-        raise OptionError("the query does not say where its events are; pass them, as in plan.at(labels, events)")
+    spark = labels.sparkSession
+    if not query.source and not spark.catalog.tableExists(EVENTS):
+        raise OptionError(
+            "the query does not say where its events are, and there is no table `events`; pass them, as in "
+            "plan.at(labels, events)"
+        )
     with spark_says("Spark cannot read the query's source"):
-        return labels.sparkSession.sql(f"SELECT * FROM {query.source}")
+        return spark.sql(f"SELECT * FROM {query.source or EVENTS}")
 
 
 class Trailing:

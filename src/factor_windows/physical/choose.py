@@ -170,8 +170,10 @@ def _notes(layout: Layout, work: Work) -> Iterator[str]:
             yield "each level brings its rows together by itself"
             if layout.asides:
                 yield "each level shows what it computes, and passes on only what later ones read"
-        case _:
+        case _ if not plan.query.has_sessions:
             yield "nothing is brought together: one aggregation does it"
+    if plan.query.has_sessions:
+        yield f"sessions are found in rows that are sorted by {'key and ' if cost.keyed else ''}time"
 
 
 def _depth_note(depth: int, works: dict[int, float]) -> str:
