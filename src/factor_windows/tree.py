@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from factor_windows.algebra.graph import Node, keys_of
@@ -128,6 +128,19 @@ class Pass:
     def longest(self) -> int:
         """Return a length in microseconds that no instance of a node exceeds."""
         return max(node.window.longest for node in self.nodes)
+
+    def needs(self, columns: Sequence[Collection[str]]) -> list[set[str]]:
+        """List for each node the columns that it needs, for what it shows or for those who read it.
+
+        `columns` are those that each of the query's aggregates is made from.
+        """
+        number = self.places
+        asked = {each.node: each.aggregates for each in self.outputs}
+        found = [{name for place in asked.get(node.node, ()) for name in columns[place]} for node in self.nodes]
+        for node in reversed(self.nodes):
+            if node.parent is not None:
+                found[number[node.parent]] |= found[number[node.name]]
+        return found
 
     @property
     def has_several_keys(self) -> bool:

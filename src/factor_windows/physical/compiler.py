@@ -81,7 +81,7 @@ class _Compiler:
         self.plan, self.target, self.layout = plan, target, layout
         self.names, self.values = target.names, target.values
         self.event_keys = tuple(f"{key}_" for key in self.names.keys) if plan.has_several_keys else self.names.keys
-        self.needs = self._needs()
+        self.needs = plan.needs([each.states for each in target.values.results])
         # Panes tell sessions where their events begin and end.
         self.ends = (self.names.first, self.names.last) if plan.query.has_sessions else ()
         self.counts = ValueSteps(plan, target.names, target.values)
@@ -195,7 +195,7 @@ class _Compiler:
 
     def _found_by_group(self, step: FindSessions, level: Level) -> Sessions:
         """Let a group find the sessions; a pane that belongs to one comes when the watermark has passed the pane."""
-        found = [each for each in level.assigners if self._is_session(each)]
+        found = [each for each in level.assigners if finds_sessions(self.plan, each)]
         gaps = tuple((each.target, _session(self.plan.nodes[each.target].window).gap) for each in found)
         delays = (self.plan.nodes[each.source].window.longest for each in found if each.source != RAW)
         return Sessions(gaps, step.first, step.last, max(delays, default=0))
@@ -231,7 +231,11 @@ class _Compiler:
         if self.target.streaming:
             # The group finds out.
             return start
-        own = {each.target: Column(self.names.session(each.target)) for each, _ in entries if self._is_session(each)}
+        own = {
+            each.target: Column(self.names.session(each.target))
+            for each, _ in entries
+            if finds_sessions(self.plan, each)
+        }
         if not own:
             return start
         if len(entries) == 1:
@@ -241,11 +245,8 @@ class _Compiler:
 
     def _sessions_of_entries(self, level: Level) -> Term:
         """Return the node of an entry if it is given sessions; rows that pass through have none to find."""
-        targets = [each.target if self._is_session(each) else -1 for each, _ in level.entries]
+        targets = [each.target if finds_sessions(self.plan, each) else -1 for each, _ in level.entries]
         return self._by_entry("session", targets, "int")
-
-    def _is_session(self, assigner: Assigner) -> bool:
-        return finds_sessions(self.plan, assigner)
 
     def _tell_starts(self, clocks: Mapping[int, Clock], *, is_first: bool) -> Project:
         """Compute when instances start whose rows were grouped by ticks."""
@@ -435,19 +436,6 @@ class _Compiler:
         calls = zip(self.ends, ("min", "max"), columns, strict=False)
         return ((name, Sql(f"{function}({column})")) for name, function, column in calls)
 
-    def _needs(self) -> list[set[str]]:
-        """List for each node the states that it needs, for what it shows or for those who read it."""
-        number = self.plan.places
-        asked = {each.node: each.aggregates for each in self.plan.outputs}
-        needs = [
-            {state for place in asked.get(node.node, ()) for state in self.values.results[place].states}
-            for node in self.plan.nodes
-        ]
-        for node in reversed(self.plan.nodes):
-            if node.parent is not None:
-                needs[number[node.parent]] |= needs[number[node.name]]
-        return needs
-
     def _pack(self) -> Iterator[Step]:
         """Group events by keys and stretch of time, each state once for each slot.
 
@@ -503,7 +491,7 @@ class _Compiler:
         ends = {
             place: self._own_end(window)
             for place, window in enumerate(windows)
-            if place in places and not lengths[place]
+            if place in places and lengths[place] is None
         }
         if len(places) == 1:
             return ends.get(places[0], start + (lengths[places[0]] or 0))

@@ -21,7 +21,7 @@ class ValueSteps:
     def __init__(self, plan: Pass, names: Names, values: Values) -> None:
         self.plan, self.names, self.values = plan, names, values
         self.columns = tuple(column for key in values.keys for column in key.columns)
-        self.needs = self._needs() if values.keys else []
+        self.needs = plan.needs([each.columns for each in values.results]) if values.keys else []
 
     def compute_values(self) -> Iterator[Step]:
         """Compute the values of each event."""
@@ -64,16 +64,3 @@ class ValueSteps:
             merges=True,
             reads=(*self.columns, *(state.name for state in states)),
         )
-
-    def _needs(self) -> list[set[str]]:
-        """List for each node the columns of values that it needs, for what it shows or for those who read it."""
-        number = self.plan.places
-        asked = {each.node: each.aggregates for each in self.plan.outputs}
-        needs = [
-            {column for place in asked.get(node.node, ()) for column in self.values.results[place].columns}
-            for node in self.plan.nodes
-        ]
-        for node in reversed(self.plan.nodes):
-            if node.parent is not None:
-                needs[number[node.parent]] |= needs[number[node.name]]
-        return needs
