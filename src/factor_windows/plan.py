@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
 
     from factor_windows.cost.timing import Timing
 
@@ -275,6 +276,26 @@ class Plan:
         if self.is_single:
             return spark_batch.run(self.passes[0], events, looks=looks)
         return spark_queries.batch(self, events, looks=looks)
+
+    def partials(self, events: DataFrame) -> DataFrame:
+        """Make partial results of a batch of events that can be kept anywhere; `merge` makes results of them.
+
+        Each row is for one combination of keys and one pane of time: `pane_start`, the times of the first and the last
+        event in it, and mergeable states. Any number of such batches can be appended to each other.
+        """
+        from factor_windows.engines import spark_panes
+
+        return spark_panes.partials(self, events)
+
+    def merge(self, panes: DataFrame, *, schema: StructType | DataFrame | None = None) -> Any:
+        """Merge partial results into what `run` would give of all events that they were made from.
+
+        They may have been made by another plan, if its panes make up the windows of this one, and it has the same keys
+        and functions. Where the notes on their columns were lost, the `schema` of the events is needed.
+        """
+        from factor_windows.engines import spark_panes
+
+        return spark_panes.merge(self, panes, schema)
 
     def at(self, labels: DataFrame, events: DataFrame | None = None, *, time: str = "at") -> Any:
         """Compute trailing windows: for each row of labels, aggregates over the events of its keys before its time.

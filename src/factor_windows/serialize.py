@@ -75,7 +75,7 @@ def query_document(query: Query) -> dict[str, Any]:
     """Describe a query by plain values that say all about it."""
     return (
         {name: _plain(getattr(query, name)) for name in _QUERY}
-        | {"windows": [_segmentation(window) for window in query.windows]}
+        | {"windows": [segmentation_document(window) for window in query.windows]}
         | {name: _plain(getattr(query, name)) for name in _OPTIONAL if getattr(query, name)}
     )
 
@@ -135,7 +135,7 @@ def _read_several(found: Mapping[str, Any]) -> Plan:
         values=asked.get("values"),
     )
     request = Request(
-        tuple(_read_query(query) for query in found["queries"]),
+        tuple(read_query(query) for query in found["queries"]),
         options,
         selectivity=asked["selectivity"],
         combinations=_read_counted(asked["combinations"]),
@@ -183,10 +183,11 @@ def _read_pass(found: Mapping[str, Any]) -> Pass:
     outputs = tuple(
         Output(_read_node(each), tuple(each["names"]), tuple(each["aggregates"])) for each in found["asked"]
     )
-    return _read_tree(found, replace(Workload.of_query(_read_query(found["query"])), outputs=outputs))
+    return _read_tree(found, replace(Workload.of_query(read_query(found["query"])), outputs=outputs))
 
 
-def _read_query(found: Mapping[str, Any]) -> Query:
+def read_query(found: Mapping[str, Any]) -> Query:
+    """Read what `query_document` returned."""
     return Query(
         windows=[_read_window(window) for window in found["windows"]],
         **{name: found[name] for name in _QUERY},
@@ -195,23 +196,24 @@ def _read_query(found: Mapping[str, Any]) -> Query:
 
 
 def _node(node: Node) -> dict[str, Any]:
-    return {"tiling": _segmentation(node.window), "keys": sorted(node.keys)}
+    return {"tiling": segmentation_document(node.window), "keys": sorted(node.keys)}
 
 
 def _read_node(found: Mapping[str, Any]) -> Node:
-    return Node(_read_segmentation(found["tiling"]), frozenset(found["keys"]))
+    return Node(read_segmentation(found["tiling"]), frozenset(found["keys"]))
 
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _segmentation(segmentation: Segmentation) -> dict[str, Any]:
+def segmentation_document(segmentation: Segmentation) -> dict[str, Any]:
+    """Describe a window, or slices, by plain values."""
     if isinstance(segmentation, Slices):
         calendars = [{**_clock(clock), "edge": list(edge)} for clock, edge in segmentation.calendars]
         return {"edges": [list(edge) for edge in segmentation.edges]} | ({"calendars": calendars} if calendars else {})
     if isinstance(segmentation, Growing):
-        parts = {"period": _segmentation(segmentation.period), "step": _segmentation(segmentation.step)}
+        parts = {"period": segmentation_document(segmentation.period), "step": segmentation_document(segmentation.step)}
         return {**parts, "name": segmentation.name}
     if isinstance(segmentation, Session):
         return {"gap": segmentation.gap, "name": segmentation.name}
@@ -220,7 +222,8 @@ def _segmentation(segmentation: Segmentation) -> dict[str, Any]:
     return {name: getattr(segmentation, name) for name in _WINDOW} | own
 
 
-def _read_segmentation(found: Mapping[str, Any]) -> Segmentation:
+def read_segmentation(found: Mapping[str, Any]) -> Segmentation:
+    """Read what `segmentation_document` returned."""
     if "edges" in found:
         calendars = tuple((_read_clock(each), _edge(each["edge"])) for each in found.get("calendars", ()))
         return Slices(tuple(map(_edge, found["edges"])), calendars)

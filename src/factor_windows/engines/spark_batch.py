@@ -21,7 +21,9 @@ from factor_windows.functions.table import State
 from factor_windows.physical import PhysicalPlan, Target
 from factor_windows.physical.choose import FEW_EVENTS, least_regret, spark_cost, work_of
 from factor_windows.physical.counting_work import CountingWork
+from factor_windows.physical.layout import Layout
 from factor_windows.physical.steps import Aside, Chunk, FindSessions, Group, Repartition, Step, Unpack, slot_column
+from factor_windows.physical.target import Values
 from factor_windows.physical.terms import look_up
 from factor_windows.physical.work import PARTITIONS
 from factor_windows.plan import Plan
@@ -184,15 +186,27 @@ def look_at(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Look
     return seen, cost.seen(seen) if seen.rate is not None or model is cost else model
 
 
-def compile_for(plan: Pass, on_spark: SparkColumns) -> PhysicalPlan:
-    """Compile a plan for the types of some events and the settings of their session."""
+def compile_for(
+    plan: Pass,
+    on_spark: SparkColumns,
+    *,
+    values: Values | None = None,
+    keeps_panes: bool = False,
+    layout: Layout | None = None,
+) -> PhysicalPlan:
+    """Compile a plan for the types of some events and the settings of their session.
+
+    With other `values`, and in a `layout`, if these are given.
+    """
     types = on_spark.types.keys
     maps = tuple(name for name, key in zip(on_spark.names.keys, types, strict=True) if has_maps(key.dataType))
     packing = packing_of(plan.query, on_spark.types)
-    names, values = on_spark.names, on_spark.types.values
-    target = Target(names, values, _partitions(on_spark), packing, _reuses(on_spark), unsorted=maps)
-    compiled = physical.compile(plan, target)
-    return compiled if not values.keys else _count_or_not(plan, compiled)
+    names, values = on_spark.names, values or on_spark.types.values
+    target = Target(
+        names, values, _partitions(on_spark), packing, _reuses(on_spark), unsorted=maps, keeps_panes=keeps_panes
+    )
+    compiled = physical.compile(plan, target, layout)
+    return compiled if keeps_panes or not values.keys else _count_or_not(plan, compiled)
 
 
 def _count_or_not(plan: Pass, counting: PhysicalPlan) -> PhysicalPlan:
@@ -222,11 +236,12 @@ def render(compiled: PhysicalPlan, on_spark: SparkColumns, events: DataFrame) ->
             # Spark shuffles once for all that reads the same rows, and union leaves each branch as it is.
             shown.append(on_spark.show(step.show, on_spark.shown_as(step.node, rows)))
         else:
-            rows = _taken(step, rows, on_spark)
+            rows = take(step, rows, on_spark)
     return on_spark.noted(reduce(DataFrame.union, [*shown, on_spark.show(compiled.show, rows)]))
 
 
-def _taken(step: Step, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:
+def take(step: Step, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:
+    """Take a step on rows."""
     match step:
         case Group():
             return on_spark.group(step, rows, step.by)

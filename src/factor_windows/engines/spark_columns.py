@@ -42,25 +42,28 @@ class SparkColumns:
         earlier: bool = False,
         beside: DataFrame | None = None,
         counts_values: bool = False,
+        keeps_panes: bool = False,
     ) -> None:
         """With `text_as_bytes`, keys that are text are moved and grouped as bytes, which takes a third less time.
 
         Spark's first, quick hash table takes text, not bytes, and is slower than its second one where text and time
         make many groups. `earlier` lays states out as an earlier version did, whose checkpoint goes on. Names are told
         apart from those of events, and of rows that are joined to them, `beside`. With `counts_values`, what follows
-        from how often each value occurs is laid out so, where its types allow it; but not beside sessions.
+        from how often each value occurs is laid out so, where its types allow it; but beside sessions only where a plan
+        `keeps_panes`.
         """
         check_absent(query, events)
         self.query, self.session, self.text_as_bytes = query, events.sparkSession, text_as_bytes
+        self.keeps_panes = keeps_panes
         self.names = Names.of(query, _unused_prefix([*events.columns, *(beside.columns if beside is not None else ())]))
-        counts_values = counts_values and not query.has_sessions
+        counts_values = counts_values and (keeps_panes or not query.has_sessions)
         self.types: Types = types_of(query, events, self.names.prefix, earlier=earlier, counts_values=counts_values)
         self.words = SparkWords(self.names)
 
     def scan(self, scan: Scan, events: DataFrame) -> DataFrame:
         """Add the keys and the time in microseconds; events without a time fall out, as with Spark's window()."""
         keys = [
-            f"CAST({sql} AS BINARY) AS {name}" if self._as_bytes(field) else f"{sql} AS {name}"
+            f"{self.as_grouped(sql, field)} AS {name}"
             for (name, sql), field in zip(scan.keys, self.types.keys, strict=True)
         ]
         # A time that cannot be null spares Spark the null checks that it would otherwise add to every level.
@@ -91,7 +94,10 @@ class SparkColumns:
             # Spark warns of rows that are brought together for no column, and sees through a constant.
             rows = rows.selectExpr("*", f"pmod({step.first}, 1) AS {everything}")
         over = f"PARTITION BY {', '.join(step.by or [everything])} ORDER BY {step.first}"
-        rows = rows.selectExpr("*", f"lag({step.last}) OVER ({over}) AS {before}")
+        ended = f"lag({step.last}) OVER ({over})"
+        if step.overlap:
+            ended = f"max({step.last}) OVER ({over} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+        rows = rows.selectExpr("*", f"{ended} AS {before}")
 
         def start(gap: int) -> str:
             begins = f"CASE WHEN {before} IS NULL OR {step.first} - {before} > {gap}L THEN {step.first} END"
@@ -133,10 +139,7 @@ class SparkColumns:
             window_id = self.names.entry
         ends = (timestamp(self.words.term(each), self.types.time) for each in (show.start, show.end))
         values = map(self._value, show.values, self.types.results)
-        keys = (
-            f"CAST({key} AS STRING)" if self._as_bytes(field) else key
-            for key, field in zip(show.keys, self.types.keys, strict=True)
-        )
+        keys = (self.as_shown(key, field) for key, field in zip(show.keys, self.types.keys, strict=True))
         results = (result.name for result in self.types.results)
         labels = [*(field.name for field in self.types.keys), *WINDOW_COLUMNS, *results]
         columns = zip((*keys, window_id, *ends, *values), labels, strict=True)
@@ -171,8 +174,20 @@ class SparkColumns:
         # A calendar's edges are at whole seconds.
         own = (part for each in self.query.windows for part in each.parts if part.clock is None)
         lengths = (length for window in own for length in (window.range, window.slide, window.offset))
-        by_time = self.query.has_sessions or any(each.function.by_time for each in self.query.parsed_aggregates)
+        by_time = (
+            self.keeps_panes
+            or self.query.has_sessions
+            or any(each.function.by_time for each in self.query.parsed_aggregates)
+        )
         return by_time or any(length % SECOND for length in lengths)
+
+    def as_grouped(self, sql: str, key: StructField) -> str:
+        """Return a key as it is moved and grouped."""
+        return f"CAST({sql} AS BINARY)" if self._as_bytes(key) else sql
+
+    def as_shown(self, sql: str, key: StructField) -> str:
+        """Return a key that was grouped as users know it."""
+        return f"CAST({sql} AS STRING)" if self._as_bytes(key) else sql
 
     def _as_bytes(self, key: StructField) -> bool:
         """Say whether a key is moved and grouped as bytes: text that is equal only where its bytes are."""

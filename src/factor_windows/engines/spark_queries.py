@@ -64,7 +64,7 @@ class Results(dict[str, DataFrame]):
 
 def batch(plan: Plan, events: DataFrame, *, looks: bool = True) -> Results:
     """Compute all queries over a batch of events; unless its statistics were given, each pass `looks` at them."""
-    return _results(fit_to_events(plan, events), events, partial(one_batch.run, looks=looks))
+    return split_results(fit_to_events(plan, events), events, partial(one_batch.run, looks=looks))
 
 
 def flush(
@@ -79,10 +79,11 @@ def flush(
     def rest(each: Pass, rows: DataFrame) -> DataFrame:
         return one_stream.flush(each, rows, stopped, checkpoint=checkpoint)
 
-    return _results(fit_to_events(plan, events), events, rest)
+    return split_results(fit_to_events(plan, events), events, rest)
 
 
-def _results(plan: Plan, events: DataFrame, compute: Callable[[Pass, DataFrame], DataFrame]) -> Results:
+def split_results(plan: Plan, events: DataFrame, compute: Callable[[Pass, DataFrame], DataFrame]) -> Results:
+    """Compute each pass over the events, and tell the results of its queries apart."""
     results: dict[str, DataFrame] = {}
     kept = []
     shown = _shown(plan, events)

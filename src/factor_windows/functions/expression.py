@@ -268,6 +268,16 @@ def depends_on(expression: str) -> frozenset[str] | None:
     return frozenset(sql_of(column) for column in tree.find_all(exp.Column))
 
 
+def columns_of(expression: str) -> frozenset[str]:
+    """List all names that may be a column's in an expression: fields of structs are written like columns of tables.
+
+    >>> sorted(columns_of("sum(reading.v) FILTER (WHERE ok)"))
+    ['ok', 'reading', 'v']
+    """
+    parts = (part for column in parse_once(expression).find_all(exp.Column) for part in column.parts)
+    return frozenset(part.name for part in parts)
+
+
 def dependent_keys(keys: Iterable[str], by: frozenset[str]) -> frozenset[str]:
     """Return those keys that other ones decide: expressions over them.
 

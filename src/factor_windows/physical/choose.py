@@ -13,7 +13,7 @@ from factor_windows.algebra.slices import mean_length
 from factor_windows.algebra.window import readable
 from factor_windows.cost.spark import SparkCost
 from factor_windows.physical.counting_work import CountingWork
-from factor_windows.physical.layout import Distribution, Layout, layouts
+from factor_windows.physical.layout import Distribution, Layout, layouts, layouts_of_panes
 from factor_windows.physical.work import PARTITIONS, Work
 from factor_windows.tree import Pass
 
@@ -49,10 +49,12 @@ def choose_layout(
     streaming: bool = False,
     packing: Packing | None = None,
     reuses: bool = False,
+    from_panes: bool = False,
 ) -> Layout:
     """Choose the depth, lay out the levels, and choose how rows are shuffled, in pane rows if these are allowed.
 
-    Where shuffled rows can be reused, levels may show what they compute.
+    Where shuffled rows can be reused, levels may show what they compute. With `from_panes`, what reads the raw events
+    is kept by somebody, and all else is made of it.
     """
     cost = spark_cost(plan)
     if not streaming and cost.units == inf:
@@ -60,10 +62,12 @@ def choose_layout(
     worth, work = WORTH_AN_OPERATOR if streaming else WORTH_A_LEVEL, work_of(plan, cost, partitions)
     works: dict[int, float] = {}
     least: dict[int, Layout] = {}
-    for plain in layouts(plan, packing, reuses=reuses):
+    for plain in layouts_of_panes(plan) if from_panes else layouts(plan, packing, reuses=reuses):
         if streaming and not _chains(plan, plain):
             continue
         for layout in [plain] if streaming else _distributions(plain, plan, partitions, cost):
+            if from_panes and layout.distribution is Distribution.EVENTS_BY_KEY:
+                continue
             price, depth = work.price(layout), len(layout.levels)
             if price < works.get(depth, inf):
                 works[depth], least[depth] = price, layout

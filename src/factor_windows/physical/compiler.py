@@ -55,6 +55,7 @@ from factor_windows.physical.terms import (
     to_slice_end,
 )
 from factor_windows.physical.value_steps import ValueSteps
+from factor_windows.physical.work import PARTITIONS
 from factor_windows.tree import Pass
 
 
@@ -67,13 +68,17 @@ def compile(plan: Pass, target: Target, layout: Layout | None = None) -> Physica
         layout = lay_out_windows(plan)
     elif target.levels is not None:
         layout = Layout(target.levels)
+    elif layout is None and target.keeps_panes:
+        layout = choose_layout(plan, partitions=target.partitions or PARTITIONS, from_panes=True)
     elif layout is None and target.partitions is not None:
         reuses = target.reuses and not target.values.keys
         layout = choose_layout(plan, partitions=target.partitions, packing=target.packing, reuses=reuses)
     elif layout is None:
         chosen = choose_layout(plan, streaming=target.streaming)
         layout = Layout(chosen.levels, notes=chosen.notes[:1])
-    return PhysicalPlan(plan, target, layout, tuple(_Compiler(plan, target, layout).steps()))
+    compiler = _Compiler(plan, target, layout)
+    first = tuple(compiler.first_steps())
+    return PhysicalPlan(plan, target, layout, (*first, *compiler.later_steps()), len(first))
 
 
 class _Compiler:
@@ -82,37 +87,41 @@ class _Compiler:
         self.names, self.values = target.names, target.values
         self.event_keys = tuple(f"{key}_" for key in self.names.keys) if plan.has_several_keys else self.names.keys
         self.needs = plan.needs([each.states for each in target.values.results])
-        # Panes tell sessions where their events begin and end.
-        self.ends = (self.names.first, self.names.last) if plan.query.has_sessions else ()
+        # Panes tell sessions where their events begin and end; those that are kept may be asked for some later.
+        self.ends = (self.names.first, self.names.last) if plan.query.has_sessions or target.keeps_panes else ()
         self.counts = ValueSteps(plan, target.names, target.values)
         self.longest = plan.longest
         by_chunk = layout.distribution is Distribution.BY_KEY_AND_CHUNK and len(layout.levels) > 1
         self.chunk = (self.names.chunk,) if by_chunk else ()
 
-    def steps(self) -> Iterator[Step]:
-        """Write down the whole way of a row."""
-        query, row = self.plan.query, self.layout.pane_row
+    def first_steps(self) -> Iterator[Step]:
+        """Write down the way of an event to the rows of the first level."""
+        query = self.plan.query
         keys = tuple((name, key.sql) for name, key in zip(self.event_keys, query.parsed_keys, strict=True))
         yield Scan(query.where, query.parsed_time.sql, keys, self.names.time)
         if self.target.has_windows:
-            yield from window_steps(self.plan, self.layout, self.values)
-            yield self._show(None)
             return
         yield from self.counts.compute_values()
         if self.layout.distribution is Distribution.EVENTS_BY_KEY:
             yield Repartition(self.names.keys, self.layout.partitions)
         yield from self.counts.give_to_entries()
-        first, *others = self.layout.levels
-        yield from self._pack() if row else self._level(first, None)
-        if others:
+        yield from self._pack() if self.layout.pane_row else self._level(self.layout.levels[0], None)
+
+    def later_steps(self) -> Iterator[Step]:
+        """Write down the way from there to the result."""
+        if self.target.has_windows:
+            yield from window_steps(self.plan, self.layout, self.values)
+            yield self._show(None)
+            return
+        if len(self.layout.levels) > 1:
             yield from self._shuffle()
-        if row:
+        if self.layout.pane_row:
             yield self._unpack()
         for above, level in pairwise(self.layout.levels):
             yield from self._level(level, above)
         last = self.layout.levels[-1]
         if self.values.keys:
-            yield self.counts.merge_values(last, self.chunk, self._end(last.nodes))
+            yield self.counts.merge_values(last, self.chunk, self._end(last.nodes), tuple(self._ends(self.ends)))
         yield self._show(last)
 
     def _level(self, level: Level, above: Level | None) -> Iterator[Step]:
@@ -191,7 +200,7 @@ class _Compiler:
             return None
         ends = (names.time, names.time) if above is None else (names.first, names.last)
         gaps = tuple((names.session(place), _session(self.plan.nodes[place].window).gap) for place in found)
-        return FindSessions(self._side_by_side(above), *ends, gaps)
+        return FindSessions(self._side_by_side(above), *ends, gaps, overlap=self.target.keeps_panes)
 
     def _found_by_group(self, step: FindSessions, level: Level) -> Sessions:
         """Let a group find the sessions; a pane that belongs to one comes when the watermark has passed the pane."""

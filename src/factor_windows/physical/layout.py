@@ -114,6 +114,17 @@ def layouts(plan: Pass, packing: Packing | None, *, reuses: bool = False) -> Ite
                 yield Layout(flatten(plan, kept, frozenset(row.premerged)), pane_row=row)
 
 
+def layouts_of_panes(plan: Pass) -> Iterator[Layout]:
+    """List the levels for each choice of depths if the first one is kept by somebody: there is always a second."""
+    tops = {place for place, node in enumerate(plan.nodes) if node.parent is None}
+    for kept in depths_to_keep(plan):
+        levels = flatten(plan, kept)
+        read = (each.source for level in levels[1:] for each in level.assigners)
+        if set(levels[0].nodes) == tops and RAW not in read:
+            again = Level(levels[0].nodes, tuple(Assigner(place, place) for place in levels[0].nodes))
+            yield Layout(levels if len(levels) > 1 else (*levels, again))
+
+
 def depths_to_keep(plan: Pass) -> Iterator[frozenset[int]]:
     """List which depths of the tree may become levels: every choice, or for a very deep tree some from the top on."""
     deepest = max(_depths(plan).values()) - 1

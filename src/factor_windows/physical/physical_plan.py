@@ -38,6 +38,8 @@ class PhysicalPlan:
     target: Target
     layout: Layout
     steps: tuple[Step, ...]
+    first: int
+    """How many steps lead from the events to the rows of the first level."""
 
     @property
     def scan(self) -> Scan:

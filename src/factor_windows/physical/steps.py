@@ -55,6 +55,8 @@ class FindSessions:
     """The time of its last event."""
     gaps: tuple[tuple[str, int], ...]
     """The columns that are made, and their gaps."""
+    overlap: bool = False
+    """Whether the times of rows may overlap, so that the row before need not be the one that ended last."""
 
 
 @dataclass(frozen=True, slots=True)

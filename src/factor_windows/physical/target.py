@@ -149,6 +149,9 @@ class Target:
     """The levels of a stream that goes on, whose state has their layout."""
     unsorted: tuple[str, ...] = ()
     """Columns of keys that cannot be sorted."""
+    keeps_panes: bool = False
+    """Whether rows of the first level are kept, and read later: there may then be several for an instance, and each
+    knows its first and last event."""
 
     @property
     def has_columns(self) -> bool:

@@ -48,8 +48,13 @@ class ValueSteps:
                 needed = [column in self.needs[each.target] for each, _ in level.entries]
                 yield column, where(needed, f"has_{column}", value)
 
-    def merge_values(self, level: Level, chunk: tuple[str, ...], end: Term) -> Group:
-        """Make one row of all rows of an instance: states merge once more, and what was counted comes out."""
+    def merge_values(
+        self, level: Level, chunk: tuple[str, ...], end: Term, ends: tuple[tuple[str, Sql], ...] = ()
+    ) -> Group:
+        """Make one row of all rows of an instance: states merge once more, and what was counted comes out.
+
+        So do the times of its first and last event, where rows have them.
+        """
         names, states = self.names, self.values.states
         merged = [(state.name, Sql(state.combine)) for state in states]
         results = enumerate(self.values.results)
@@ -58,9 +63,9 @@ class ValueSteps:
         node = () if by_node else ((names.node, Number(level.nodes[0], "int")),)
         return Group(
             by=(*names.keys, *([names.node] if by_node else []), names.start, *chunk),
-            aggregates=(*merged, *found),
+            aggregates=(*merged, *found, *ends),
             constants=node,
             end=end,
             merges=True,
-            reads=(*self.columns, *(state.name for state in states)),
+            reads=(*self.columns, *(state.name for state in states), *(name for name, _ in ends)),
         )

@@ -17,10 +17,11 @@ def cheapest_parent(node: Node, parents: tuple[Node, ...], cost: CostModel) -> N
     """Choose one parent: the raw events only if they are cheaper than any other, and among equals the longest."""
     if not parents:
         return None
-    best = min(parents, key=lambda parent: (cost.price(node, parent), _longest_first(parent)))
+    best = min(parents, key=lambda parent: (cost.price(node, parent), longest_first(parent)))
     return best if cost.price(node, best) <= cost.price(node, None) else None
 
 
-def _longest_first(node: Node) -> tuple[int, ...]:
+def longest_first(node: Node) -> tuple[int, ...]:
+    """Return what is least for the longest of several nodes."""
     length, distance, *offset = display_key(node.window)
     return (-length, -distance, *offset, len(node.keys))
