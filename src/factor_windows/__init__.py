@@ -16,6 +16,8 @@ from factor_windows.errors import (
     PlanError,
     QueryError,
     SqlError,
+    StoreConflictError,
+    StoreError,
     WindowError,
 )
 from factor_windows.plan import Plan, SharedPlan
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from factor_windows.spark.split_by_query import split_by_query
     from factor_windows.spark.split_by_query import split_by_query as fan_out
     from factor_windows.spark.wide import wide
+    from factor_windows.store import Store
 
 __version__ = "0.2.0.dev0"
 __all__ = [
@@ -47,6 +50,9 @@ __all__ = [
     "Session",
     "SharedPlan",
     "SqlError",
+    "Store",
+    "StoreConflictError",
+    "StoreError",
     "Window",
     "WindowError",
     "aggregate",
@@ -65,6 +71,7 @@ __all__ = [
     "wide",
 ]
 _ON_SPARK = {
+    "Store": "store",
     "analyze": "spark.analyze",
     "fan_out": "spark.split_by_query",
     "split_by_query": "spark.split_by_query",

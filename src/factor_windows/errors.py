@@ -25,5 +25,13 @@ class OptionError(FactorWindowsError):
     """An option of `optimize` that is outside its allowed values."""
 
 
+class StoreError(FactorWindowsError):
+    """A store that cannot be read, or does not fit what is asked of it."""
+
+
+class StoreConflictError(StoreError):
+    """Another writer was faster."""
+
+
 class PlanError(FactorWindowsError):
     """A plan that would not compute its query."""

@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from factor_windows.algebra.graph import Node
 from factor_windows.algebra.slices import Segmentation
 from factor_windows.engines.spark_batch import compile_for, take
 from factor_windows.engines.spark_columns import SparkColumns, with_columns
@@ -25,7 +26,7 @@ from factor_windows.physical.steps import Group, Project
 from factor_windows.physical.target import Values
 from factor_windows.plan import Plan
 from factor_windows.query import Query
-from factor_windows.search.plan_panes import coarsest_panes, kept_panes, plan_panes
+from factor_windows.search.plan_panes import coarsest_panes, every_key, kept_panes, plan_panes
 from factor_windows.serialize import read_segmentation, segmentation_document
 from factor_windows.spark.messages import check_events
 from factor_windows.spark.nullability import never_null
@@ -162,8 +163,9 @@ class Panes:
         _check_shared(self.on_spark)
         self.names = PaneNames.of(plan.query, kept)
         self.columns = dict(self._columns(kept))
-        numbers = {node.window: place for place, node in enumerate(plan.nodes)}
-        self.places = {place: numbers[pane] for place, pane in enumerate(panes) if pane in numbers}
+        numbers = {node.node: place for place, node in enumerate(plan.nodes)}
+        nodes = [Node(pane, every_key(plan)) for pane in panes]
+        self.places = {place: numbers[node] for place, node in enumerate(nodes) if node in numbers}
         """The nodes of the plan that rows of panes are, by the place of the panes; others are not read."""
 
     def _columns(self, kept: Kept) -> Iterator[tuple[str, str]]:
@@ -346,7 +348,7 @@ def _notes(plan: Plan, rows: DataFrame, schema: T.StructType | DataFrame | None)
         found = json.loads(note)
         if found["format"] > FORMAT:
             raise PlanError(
-                f"these panes are of format {found['format']}; this version reads up to {FORMAT}, so install a later one"
+                f"these panes are of format {found['format']}; this version reads up to {FORMAT}; install a later one"
             )
         return [(read_segmentation(each["panes"]), Kept.of_document(each)) for each in found["passes"]]
     if schema is None:

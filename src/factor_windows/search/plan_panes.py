@@ -23,6 +23,11 @@ def coarsest_panes(each: Pass, *, finest: Iterable[Segmentation] = ()) -> Segmen
     return slices_of([*(output.node.window for output in each.outputs), *finest])
 
 
+def every_key(each: Pass) -> frozenset[str]:
+    """Return the keys that panes are by: those of all windows of a pass together."""
+    return frozenset[str]().union(*(output.node.keys for output in each.outputs))
+
+
 def plan_panes(each: Pass, panes: Sequence[Segmentation], since: Since | None = None) -> Pass:
     """Let the windows of a pass be made of panes that are kept, or of each other, whichever is cheapest.
 
@@ -34,7 +39,7 @@ def plan_panes(each: Pass, panes: Sequence[Segmentation], since: Since | None = 
     >>> [(node.name, node.parent) for node in planned.nodes]
     [('5 minutes', None), ('1 hour', '5 minutes'), ('1 day', None), ('1 week / 1 day', '1 day')]
     """
-    keys = frozenset[str]().union(*(output.node.keys for output in each.outputs))
+    keys = every_key(each)
     sources = {Node(pane, keys): (since or {}).get(pane, -inf) for pane in panes}
     shown = [output.node for output in each.outputs]
     hidden = [node.node for node in each.nodes if not node.exposed and node.node not in sources]
@@ -49,7 +54,7 @@ def plan_panes(each: Pass, panes: Sequence[Segmentation], since: Since | None = 
 
 def kept_panes(each: Pass, panes: Sequence[Segmentation]) -> Pass:
     """Return the pass that makes coarser panes of the first, which are the finest; all of them are shown."""
-    keys = frozenset[str]().union(*(output.node.keys for output in each.outputs))
+    keys = every_key(each)
     first, *others = (Node(pane, keys) for pane in panes)
     every = tuple(range(len(each.query.parsed_aggregates)))
     outputs = tuple(Output(node, (f"panes {place}",), every) for place, node in enumerate((first, *others)))

@@ -80,6 +80,12 @@ def read_note(spark: SparkSession, place: str) -> Note | None:
     )
 
 
+def name_of_stream(spark: SparkSession, place: str) -> str:
+    """Return what Spark calls the stream of a checkpoint, which stays the same when it is started again."""
+    [line] = _read(spark, place, "metadata").limit(1).collect()
+    return str(json.loads(line[0])["id"])
+
+
 def write_note(spark: SparkSession, place: str, note: Note) -> None:
     """Write down what the state of a checkpoint will mean."""
     rows = spark.createDataFrame([(note.to_json(),)], "value string").coalesce(1)

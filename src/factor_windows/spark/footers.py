@@ -1,10 +1,12 @@
-"""How many rows Parquet files have, from their footers, where this machine can read them."""
+"""What Parquet files hold, from their footers, where this machine can read them: rows, and ranges of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from struct import error, unpack
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 MOST_FILES = 64
@@ -12,6 +14,8 @@ MOST_FILES = 64
 _MAGIC = b"PAR1"
 _ROWS = 3
 """The number of the field with the rows, in the footer's outermost struct."""
+_ROW_GROUPS, _STATISTICS, _MOST, _LEAST = 4, 12, 5, 6
+"""Those of the row groups there, of the statistics of a column, and of its greatest and least value."""
 
 
 def count_rows(files: Sequence[str]) -> float | None:
@@ -31,14 +35,41 @@ def count_rows(files: Sequence[str]) -> float | None:
     return rows * total / seen
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a file holds: its rows, and the least and greatest value of some columns of whole numbers."""
+
+    rows: int
+    ranges: Mapping[str, tuple[int, int]]
+
+
+def contents_of(path: Path, columns: Sequence[str]) -> Contents:
+    """Read the footer of a file; a column of nothing but nulls has no range."""
+    footer = _footer(path, path.stat().st_size).struct()
+    ranges: dict[str, tuple[int, int]] = {}
+    for group in footer[_ROW_GROUPS]:
+        for chunk in group[1]:
+            about = chunk[3]
+            name = b".".join(about[3]).decode()
+            if name in columns and _LEAST in (known := about.get(_STATISTICS, {})):
+                least, most = (int.from_bytes(known[each], "little", signed=True) for each in (_LEAST, _MOST))
+                before = ranges.get(name, (least, most))
+                ranges[name] = min(least, before[0]), max(most, before[1])
+    return Contents(footer[_ROWS], ranges)
+
+
 def _rows(path: Path, size: int) -> int:
+    return _footer(path, size).rows()
+
+
+def _footer(path: Path, size: int) -> _Footer:
     with path.open("rb") as file:
         file.seek(size - 8)
         length, magic = unpack("<I4s", file.read(8))
         if magic != _MAGIC:
             raise ValueError(f"{path} is not Parquet, or is encrypted")
         file.seek(size - 8 - length)
-        return _Footer(file.read(length)).rows()
+        return _Footer(file.read(length))
 
 
 class _Footer:
@@ -54,9 +85,19 @@ class _Footer:
             kind, field = self._field(field)
             if kind == 0:
                 raise ValueError("a footer without rows")
+            value = self._value(kind)
             if field == _ROWS:
-                return self._zigzag()
-            self._skip(kind)
+                return int(value)
+
+    def struct(self) -> dict[int, Any]:
+        """Read a struct, field by field."""
+        found: dict[int, Any] = {}
+        field = 0
+        while True:
+            kind, field = self._field(field)
+            if kind == 0:
+                return found
+            found[field] = self._value(kind)
 
     def _field(self, before: int) -> tuple[int, int]:
         """Read the type and the number of the next field; a type of 0 ends a struct."""
@@ -64,34 +105,32 @@ class _Footer:
         kind, step = head & 15, head >> 4
         return kind, before + step if step or not kind else self._zigzag()
 
-    def _skip(self, kind: int) -> None:
+    def _value(self, kind: int) -> Any:
         match kind:
             case 1 | 2:
-                pass
+                return kind == 1
             case 3:
-                self.at += 1
+                return self._byte()
             case 4 | 5 | 6:
-                self._varint()
+                return self._zigzag()
             case 7:
-                self.at += 8
+                return self._bytes(8)
             case 8:
-                length = self._varint()
-                self.at += length
+                return self._bytes(self._varint())
             case 9 | 10:
                 head = self._byte()
                 count, each = head >> 4, head & 15
-                for _ in range(self._varint() if count == 15 else count):
-                    # In a list a truth value takes a byte.
-                    self._skip(3 if each in (1, 2) else each)
+                # In a list a truth value takes a byte.
+                return [
+                    self._value(3 if each in (1, 2) else each) for _ in range(self._varint() if count == 15 else count)
+                ]
             case 12:
-                field = 0
-                while True:
-                    inner, field = self._field(field)
-                    if inner == 0:
-                        return
-                    self._skip(inner)
-            case _:
-                raise ValueError(f"a footer has no type {kind}")
+                return self.struct()
+        raise ValueError(f"a footer has no type {kind}")
+
+    def _bytes(self, length: int) -> bytes:
+        self.at += length
+        return self.data[self.at - length : self.at]
 
     def _byte(self) -> int:
         self.at += 1

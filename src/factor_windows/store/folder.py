@@ -1,0 +1,216 @@
+"""A store in a folder: Parquet files that never change, and manifests that name those which are read."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from factor_windows.engines.spark_panes import LAST, NODE, START, VERSION
+from factor_windows.errors import StoreConflictError, StoreError
+from factor_windows.spark.checkpoint import literally
+from factor_windows.spark.footers import contents_of
+from factor_windows.store import files
+from factor_windows.store.manifest import FORMAT, Manifest, Part, plain, read_item
+
+CHUNK = "pane_chunk"
+"""The column that files are cut by, beside the kind of panes."""
+_STORE, _MANIFESTS, _LISTS, _DATA = "store.json", "manifests", "lists", "data"
+_MANY = ("parts", "batches", "removed")
+"""What a manifest may have many of."""
+_LIST = 200
+"""How many of them a list has; only the last of them are in the manifest itself."""
+_VERSIONS = 20
+"""How many of the last manifests stay."""
+_ORPHAN = 86_400
+"""After how many seconds a folder that no manifest has named is taken to be left over by a writer that is gone."""
+
+
+Item = Part | str | tuple[str, float]
+
+
+class Folder:
+    """The files of one store."""
+
+    def __init__(self, location: str) -> None:
+        self.path = _local(location)
+        self._lists: dict[str, tuple[Item, ...]] = {}
+        self._names: dict[int, str] = {}
+
+    def create(self, document: dict[str, Any], manifest: Manifest) -> None:
+        """Begin a store, unless there is one."""
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            if (self.path / _STORE).exists():
+                raise StoreError(f"there is a store in {self.path} already; fw.Store.open(spark, ...) opens it")
+            raise StoreError(f"{self.path} has files that are no store; name a folder that is new or empty")
+        for name in (_MANIFESTS, _LISTS, _DATA):
+            files.make_folder(self.path / name)
+        self._publish(manifest)
+        if not files.create(self.path / _STORE, json.dumps({"format": FORMAT, **document}, indent=1)):
+            raise StoreError(f"there is a store in {self.path} already; fw.Store.open(spark, ...) opens it")
+
+    def open(self) -> dict[str, Any]:
+        """Read what a store was created for."""
+        try:
+            found: dict[str, Any] = json.loads((self.path / _STORE).read_text(encoding="utf-8"))
+        except OSError:
+            raise StoreError(f"{self.path} is no store; fw.Store.create(spark, ..., query) makes one") from None
+        except ValueError:
+            raise StoreError(f"{self.path / _STORE} is damaged; the store cannot be read") from None
+        if found["format"] > FORMAT:
+            raise StoreError(
+                f"the store is of format {found['format']}, and this version reads up to {FORMAT}; install a later one"
+            )
+        return found
+
+    def load(self, known: Manifest | None = None) -> Manifest:
+        """Return the newest version; the `known` one, if it still is."""
+        while True:
+            newest = max(self._versions(), default=None)
+            if newest is None:
+                raise StoreError(f"{self.path} has no manifest left; the store cannot be read")
+            if known is not None and known.version == newest:
+                return known
+            try:
+                return self._read(self._document(newest))
+            except FileNotFoundError:
+                # Many versions have come meanwhile, and the oldest have gone.
+                continue
+            except (ValueError, KeyError, TypeError) as trouble:
+                raise StoreError(f"{self._place(newest)} is damaged: {type(trouble).__name__} {trouble}") from None
+
+    def commit(self, manifest: Manifest) -> None:
+        """Make a version the newest, unless another one with its number has come before."""
+        if not self._publish(manifest) or max(self._versions()) > manifest.version:
+            # An old number may be free again, once so many others have come that its manifest is gone.
+            raise StoreConflictError(
+                f"another writer has made version {manifest.version} of the store in {self.path} meanwhile; "
+                "nothing was changed, so try again"
+            )
+        for version in sorted(self._versions())[:-_VERSIONS]:
+            files.discard(self._place(version))
+
+    def write(self, rows: DataFrame, *, version: int, is_compact: bool, per_file: int = 0) -> tuple[Part, ...]:
+        """Write rows of panes into files of their own, which nobody reads until a manifest names them."""
+        name = f"{version:09d}-{uuid4().hex[:12]}"
+        place = self.path / _DATA / name
+        writer = rows.write.partitionBy(NODE, CHUNK)
+        if per_file:
+            writer = writer.option("maxRecordsPerFile", per_file)
+        writer.parquet(f"file://{place}")
+        return tuple(self._parts(place, version, is_compact))
+
+    def read(self, spark: SparkSession, parts: Iterable[Part], schema: StructType) -> DataFrame:
+        """Read parts as one DataFrame, without a look at the files."""
+        paths = [f"file://{literally(str(self.path / part.path))}" for part in parts]
+        if not paths:
+            return spark.createDataFrame([], schema=schema)
+        return spark.read.schema(schema).option("ignoreMissingFiles", "false").parquet(*paths)
+
+    def clean(self, manifest: Manifest, retain: float) -> None:
+        """Remove what has not been read for so many seconds, and what writers left over that are long gone."""
+        now = time.time()
+        live = {part.path for part in manifest.parts}
+        waiting = {path for path, since in manifest.removed if now - since < retain} | live
+        for path, _ in manifest.removed:
+            if path not in waiting:
+                files.discard_folder(self.path / path)
+        kept, named = ({Path(path).parts[1] for path in paths} for paths in (waiting, dict(manifest.removed)))
+        old = now - max(retain, _ORPHAN)
+        for folder in (self.path / _DATA).iterdir():
+            if folder.name not in kept and (folder.name in named or folder.stat().st_mtime <= old):
+                files.discard_folder(folder)
+        used = {name for names in self._document(manifest.version)["lists"].values() for name in names}
+        for each in (self.path / _LISTS).iterdir():
+            if each.name not in used and each.stat().st_mtime <= old:
+                files.discard(each)
+
+    def still_there(self, removed: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+        """Return those removed folders that are there to be read by somebody."""
+        return tuple((path, since) for path, since in removed if (self.path / path).exists())
+
+    def _parts(self, place: Path, version: int, is_compact: bool) -> Iterable[Part]:
+        for folder in sorted(place.glob(f"{NODE}=*/{CHUNK}=*")):
+            node, chunk = (int(name.partition("=")[2]) for name in folder.parts[-2:])
+            paths = sorted(folder.glob("*.parquet"))
+            found = [contents_of(path, (START, LAST, VERSION)) for path in paths]
+            yield Part(
+                folder.relative_to(self.path).as_posix(),
+                node,
+                chunk,
+                max(each.ranges[VERSION][1] for each in found),
+                is_compact,
+                sum(each.rows for each in found),
+                sum(path.stat().st_size for path in paths),
+                len(paths),
+                min(each.ranges[START][0] for each in found),
+                max(each.ranges[START][1] for each in found),
+                max(each.ranges[LAST][1] for each in found),
+            )
+
+    def _versions(self) -> list[int]:
+        return [int(path.stem) for path in (self.path / _MANIFESTS).glob("[0-9]*.json")]
+
+    def _place(self, version: int) -> Path:
+        return self.path / _MANIFESTS / f"{version:09d}.json"
+
+    def _document(self, version: int) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self._place(version).read_text(encoding="utf-8"))
+        return found
+
+    def _publish(self, manifest: Manifest) -> bool:
+        lists, rest = {}, {}
+        for kind in _MANY:
+            lists[kind], rest[kind] = self._in_lists(getattr(manifest, kind))
+        return files.create(self._place(manifest.version), json.dumps({**manifest.document(), "lists": lists, **rest}))
+
+    def _in_lists(self, items: Sequence[Item]) -> tuple[list[str], list[Any]]:
+        """Put all but the last of many items into lists, which never change and so are written once."""
+        names = []
+        full = len(items) // _LIST * _LIST
+        for place in range(0, full, _LIST):
+            block = items[place : place + _LIST]
+            key = hash(tuple(item.path if isinstance(item, Part) else item for item in block))
+            if key not in self._names:
+                name = f"{uuid4().hex}.json"
+                files.create(self.path / _LISTS / name, json.dumps([plain(item) for item in block]))
+                self._names[key], self._lists[name] = name, tuple(block)
+            names.append(self._names[key])
+        return names, [plain(item) for item in items[full:]]
+
+    def _read(self, found: dict[str, Any]) -> Manifest:
+        many: dict[str, Any] = {
+            kind: tuple(
+                item
+                for items in (*map(self._list, found["lists"][kind]), map(read_item, found[kind]))
+                for item in items
+            )
+            for kind in _MANY
+        }
+        return replace(Manifest.of_document(found), **many)
+
+    def _list(self, name: str) -> tuple[Item, ...]:
+        if name not in self._lists:
+            found = json.loads((self.path / _LISTS / name).read_text(encoding="utf-8"))
+            block = tuple(map(read_item, found))
+            self._lists[name] = block
+            self._names[hash(tuple(item.path if isinstance(item, Part) else item for item in block))] = name
+        return self._lists[name]
+
+
+def _local(location: str) -> Path:
+    parts = urlsplit(location)
+    if parts.scheme not in ("", "file"):
+        raise StoreError(
+            f"a store in files is in a folder that this process can reach, not in {location!r}; "
+            "mount it, or name a path without a scheme"
+        )
+    return Path(unquote(parts.path) if parts.scheme else location).absolute()

@@ -1,0 +1,45 @@
+"""Times that people write, as microseconds and back."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from factor_windows.errors import OptionError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def micros_of(option: str, value: datetime | date | str, zone: str) -> int:
+    """Read a time as microseconds since 1970; one without a zone is in the session's, or local if events are.
+
+    >>> micros_of("since", "1970-01-02", "UTC"), micros_of("since", "1970-01-01T01:00:00+01:00", "Asia/Tokyo")
+    (86400000000, 0)
+    """
+    moment: datetime | None = None
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            moment = None
+    elif isinstance(value, datetime):
+        moment = value
+    elif isinstance(value, date):
+        moment = datetime(value.year, value.month, value.day)
+    if moment is None:
+        raise OptionError(f"{option} {value!r} is not a time; write it as a datetime or such as '2024-01-31 12:00:00'")
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=ZoneInfo(zone) if zone else UTC)
+    elif not zone:
+        raise OptionError(f"{option} {value!r} has a time zone, and the events' times have none; leave it out")
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def as_text(micros: int, zone: str) -> str:
+    """Write a time for people, in the session's zone.
+
+    >>> as_text(0, "Asia/Tokyo"), as_text(0, "")
+    ('1970-01-01 09:00:00+09:00', '1970-01-01 00:00:00')
+    """
+    moment = _EPOCH + timedelta(microseconds=micros)
+    return str(moment.astimezone(ZoneInfo(zone)) if zone else moment.replace(tzinfo=None))

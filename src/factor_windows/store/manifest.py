@@ -1,0 +1,148 @@
+"""A manifest: what a version of a store consists of. Each version is a file of its own, and the newest is the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, field, replace
+from typing import Any
+
+from factor_windows.algebra.slices import Segmentation
+from factor_windows.errors import StoreError
+from factor_windows.serialize import read_segmentation, segmentation_document
+
+FORMAT = 1
+"""What a reader of stores must know; it grows when an earlier version could not read them."""
+MOST_HISTORY = 1_000
+"""Of how many versions it is remembered how far their events went."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A folder of Parquet files: rows of panes of one kind, of one stretch of time."""
+
+    path: str
+    node: int
+    """The kind of panes."""
+    chunk: int
+    """The number of the stretch."""
+    version: int
+    """The last version that any of its rows came in."""
+    is_compact: bool
+    """Whether there is one row for each pane and keys, and coarser panes have what these have."""
+    rows: int
+    size: int
+    """In bytes."""
+    files: int
+    first: int
+    """The start of the first pane."""
+    last: int
+    """The start of the last one."""
+    latest: int
+    """The time of the last event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """Panes of one kind that a store keeps."""
+
+    panes: Segmentation
+    chunk: int
+    """How long the stretches of time are that files are cut by, in microseconds."""
+    since: int | None = None
+    """Since when they are kept; those before have expired."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All about one version of a store that is not the same in every version."""
+
+    version: int
+    resolutions: tuple[Resolution, ...]
+    """The finest panes, then coarser ones."""
+    parts: tuple[Part, ...] = ()
+    kept: Mapping[str, Any] | None = None
+    """What rows hold, which the first events decide."""
+    rows: Mapping[str, Any] | None = None
+    """The columns of rows."""
+    zone: str = ""
+    """The session's time zone when the first events came, if it matters to them."""
+    batches: tuple[str, ...] = ()
+    """The names of batches that were appended."""
+    streams: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Of each stream, the number of its last micro-batch, and the version that it made."""
+    history: tuple[tuple[int, int], ...] = ()
+    """How far the events of a version went, for the last versions."""
+    removed: tuple[tuple[str, float], ...] = ()
+    """Folders that are no longer read, and since when."""
+
+    @property
+    def latest(self) -> int | None:
+        """Return the time of the last event."""
+        return self.history[-1][1] if self.history else None
+
+    def latest_in(self, version: int) -> int | None:
+        """Return how far events went in an earlier version; nothing if that is not remembered."""
+        known = [latest for at, latest in self.history if at <= version]
+        return known[-1] if known else None
+
+    def appended(self, parts: tuple[Part, ...]) -> Manifest:
+        """Return the next version, with more parts."""
+        version = self.version + 1
+        times = [part.latest for part in parts if part.rows]
+        latest = max([*times, *([] if self.latest is None else [self.latest])], default=None)
+        history = self.history if latest is None else (*self.history, (version, latest))[-MOST_HISTORY:]
+        return replace(self, version=version, parts=(*self.parts, *parts), history=history)
+
+    def replaced(self, gone: set[str], parts: tuple[Part, ...], now: float) -> Manifest:
+        """Return the next version, with other parts instead of some."""
+        kept = tuple(part for part in self.parts if part.path not in gone)
+        removed = (*self.removed, *((path, now) for path in sorted(gone)))
+        return replace(self, version=self.version + 1, parts=(*kept, *parts), removed=removed)
+
+    def document(self) -> dict[str, Any]:
+        """Describe it by plain values, without what there may be many of."""
+        return {
+            "format": FORMAT,
+            "version": self.version,
+            "resolutions": [
+                {"panes": segmentation_document(each.panes), "chunk": each.chunk, "since": each.since}
+                for each in self.resolutions
+            ],
+            "kept": self.kept,
+            "rows": self.rows,
+            "zone": self.zone,
+            "streams": {name: list(last) for name, last in self.streams.items()},
+            "history": [list(each) for each in self.history],
+        }
+
+    @classmethod
+    def of_document(cls, found: Mapping[str, Any]) -> Manifest:
+        """Read what `document` returned."""
+        if found["format"] > FORMAT:
+            raise StoreError(
+                f"the store is of format {found['format']}, and this version reads up to {FORMAT}; install a later one"
+            )
+        resolutions = tuple(
+            Resolution(read_segmentation(each["panes"]), each["chunk"], each["since"]) for each in found["resolutions"]
+        )
+        return cls(
+            version=found["version"],
+            resolutions=resolutions,
+            kept=found["kept"],
+            rows=found["rows"],
+            zone=found["zone"],
+            streams={name: (number, version) for name, (number, version) in found["streams"].items()},
+            history=tuple((version, latest) for version, latest in found["history"]),
+        )
+
+
+def plain(item: Part | str | tuple[str, float]) -> Any:
+    """Describe one of many parts, names of batches or removed folders by plain values."""
+    return astuple(item) if isinstance(item, Part) else item
+
+
+def read_item(found: Any) -> Part | str | tuple[str, float]:
+    """Read what `plain` returned."""
+    if isinstance(found, str):
+        return found
+    return Part(*found) if len(found) > 2 else (found[0], found[1])

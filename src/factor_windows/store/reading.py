@@ -1,0 +1,138 @@
+"""What a read of a store reads: which panes make which window, and in which files they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+
+from factor_windows.algebra.session import Session
+from factor_windows.algebra.slices import Segmentation
+from factor_windows.search.plan_panes import sources_of
+from factor_windows.store.manifest import Manifest, Part, Resolution
+from factor_windows.tree import Pass
+
+MOST_RANGES = 16
+"""How many stretches of time a read is restricted to; more are joined where the least is between them."""
+Range = tuple[float, float]
+"""A stretch of time in microseconds, its end not included."""
+EVERYTHING: tuple[Range, ...] = ((-inf, inf),)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The parts that answer a read: compact ones of several kinds of panes, and what was appended since."""
+
+    ranges: Mapping[int, tuple[Range, ...]]
+    """Of each kind of panes that is read, by its number, when those start that are."""
+    compact: Mapping[int, tuple[Part, ...]]
+    appended: tuple[Part, ...]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """List all parts."""
+        return (*(part for several in self.compact.values() for part in several), *self.appended)
+
+    @property
+    def everywhere(self) -> tuple[Range, ...]:
+        """Return when the finest panes start that are read."""
+        return joined(each for ranges in self.ranges.values() for each in ranges)
+
+
+def choose_parts(manifest: Manifest, ranges: Mapping[int, tuple[Range, ...]]) -> Reading:
+    """Find the parts that hold panes which start in given ranges, by the kind of panes."""
+    everywhere = joined(each for own in ranges.values() for each in own)
+    compact = {
+        node: tuple(part for part in manifest.parts if part.is_compact and part.node == node and _meets(part, own))
+        for node, own in ranges.items()
+    }
+    appended = tuple(part for part in manifest.parts if not part.is_compact and _meets(part, everywhere))
+    return Reading(ranges, compact, appended)
+
+
+def usable(manifest: Manifest) -> tuple[int, ...]:
+    """List the kinds of panes that are worth a read: coarser ones only if some were made."""
+    made = {part.node for part in manifest.parts if part.is_compact}
+    return (0, *(number for number in range(1, len(manifest.resolutions)) if number in made))
+
+
+def reach_of(plan: Pass, resolutions: Sequence[Resolution]) -> dict[int, list[Segmentation]]:
+    """Return which windows are made of which kind of panes in the end."""
+    numbers = {each.panes: number for number, each in enumerate(resolutions)}
+    found: dict[int, list[Segmentation]] = {}
+    for window, panes in sources_of(plan).items():
+        found.setdefault(numbers[panes], []).append(window)
+    return found
+
+
+def ranges_of_starts(windows: Iterable[Segmentation], since: float, until: float) -> tuple[Range, ...]:
+    """Return when panes start that windows are made of which start from one time until another."""
+    low, high = since, until
+    for window in windows:
+        if isinstance(window, Session):
+            # An event a gap before decides whether a session begins; it may go on for as long as it likes.
+            low, high = min(low, since - 2 * window.gap), inf
+        else:
+            high = max(high, until + window.longest)
+    return ((low, high),)
+
+
+def ranges_around(windows: Iterable[Segmentation], touched: Iterable[Range]) -> tuple[Range, ...]:
+    """Return when panes start that have an instance of a window in common with one that starts in given ranges."""
+    longest = max(window.longest for window in windows)
+    return few(joined((low - longest, high + longest) for low, high in touched))
+
+
+def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    """Put ranges in order, and join those that meet.
+
+    >>> joined([(5, 7), (0, 2), (6, 9), (2, 3)])
+    ((0, 3), (5, 9))
+    """
+    found: list[Range] = []
+    for low, high in sorted(ranges):
+        if found and low <= found[-1][1]:
+            found[-1] = found[-1][0], max(high, found[-1][1])
+        else:
+            found.append((low, high))
+    return tuple(found)
+
+
+def few(ranges: Sequence[Range], most: int = MOST_RANGES) -> tuple[Range, ...]:
+    """Join ranges that are near each other until there are few.
+
+    >>> few(((0, 1), (2, 3), (9, 10)), most=2)
+    ((0, 3), (9, 10))
+    """
+    found = list(ranges)
+    while len(found) > most:
+        gaps = [after[0] - before[1] for before, after in pairwise(found)]
+        place = gaps.index(min(gaps))
+        found[place : place + 2] = [(found[place][0], found[place + 1][1])]
+    return tuple(found)
+
+
+def condition(column: str, ranges: Sequence[Range]) -> str:
+    """Write in SQL that a column is in one of some ranges; nothing if that is always so.
+
+    >>> condition("t", ((-inf, 5), (7, 9)))
+    '(t < 5L) OR (t >= 7L AND t < 9L)'
+    """
+    return (
+        " OR ".join(f"({own})" for each in ranges if (own := " AND ".join(_bounds(column, each))))
+        if all(each != (-inf, inf) for each in ranges)
+        else ""
+    )
+
+
+def _bounds(column: str, each: Range) -> Iterator[str]:
+    low, high = each
+    if low > -(2**63):
+        yield f"{column} >= {int(low)}L"
+    if high < 2**63:
+        yield f"{column} < {int(high)}L"
+
+
+def _meets(part: Part, ranges: Sequence[Range]) -> bool:
+    return any(part.first < high and part.last >= low for low, high in ranges)
