@@ -251,7 +251,7 @@ def test_explain_says_which_panes_answer(spark, tmp_path):
     assert text.splitlines()[0].startswith("panes of 1 hour")
     assert "panes of 1 day" in text
     assert "  3 days / 1 day" in text
-    assert "0 rows in 0 files of the finest" in text.splitlines()[-1]
+    assert text.splitlines()[-1] == "appended since the last compaction: 0 rows in 0 files, of 1 hour"
 
 
 def test_describe_is_plain(spark, tmp_path):

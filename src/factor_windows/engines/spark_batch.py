@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import reduce
 from math import inf
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -191,22 +192,20 @@ def compile_for(
     on_spark: SparkColumns,
     *,
     values: Values | None = None,
-    keeps_panes: bool = False,
     layout: Layout | None = None,
+    **more: Any,
 ) -> PhysicalPlan:
     """Compile a plan for the types of some events and the settings of their session.
 
-    With other `values`, and in a `layout`, if these are given.
+    With other `values`, in a `layout`, and with `more` about the target, if these are given.
     """
     types = on_spark.types.keys
     maps = tuple(name for name, key in zip(on_spark.names.keys, types, strict=True) if has_maps(key.dataType))
     packing = packing_of(plan.query, on_spark.types)
     names, values = on_spark.names, values or on_spark.types.values
-    target = Target(
-        names, values, _partitions(on_spark), packing, _reuses(on_spark), unsorted=maps, keeps_panes=keeps_panes
-    )
+    target = Target(names, values, _partitions(on_spark), packing, _reuses(on_spark), unsorted=maps, **more)
     compiled = physical.compile(plan, target, layout)
-    return compiled if keeps_panes or not values.keys else _count_or_not(plan, compiled)
+    return compiled if target.keeps_panes or not values.keys else _count_or_not(plan, compiled)
 
 
 def _count_or_not(plan: Pass, counting: PhysicalPlan) -> PhysicalPlan:
@@ -253,6 +252,8 @@ def take(step: Step, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:
             chunks = f"CASE WHEN {near} THEN array({own}, {own} - {step.length}) ELSE array({own}) END"
             return rows.selectExpr("*", f"explode({chunks}) AS {step.column}")
         case Repartition(by=by, partitions=partitions, sort=sort):
+            if not by:
+                return rows.coalesce(partitions or 1)
             # Without a number Spark chooses one, and joins those partitions that turn out small.
             moved = rows.repartition(partitions, *by) if partitions else rows.repartition(*by)
             return moved.sortWithinPartitions(*sort) if sort else moved

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 
 from factor_windows.algebra.graph import Node
 from factor_windows.algebra.slices import Segmentation
+from factor_windows.cost.model import CostModel
 from factor_windows.engines.spark_batch import compile_for, take
 from factor_windows.engines.spark_columns import SparkColumns, with_columns
 from factor_windows.engines.spark_queries import fit_to_events, split_results
@@ -21,7 +22,7 @@ from factor_windows.errors import OptionError, PlanError
 from factor_windows.functions.expression import columns_of, quoted
 from factor_windows.functions.table import State
 from factor_windows.physical import PhysicalPlan
-from factor_windows.physical.layout import Layout, layouts_of_panes
+from factor_windows.physical.layout import layouts_of_panes
 from factor_windows.physical.steps import Group, Project
 from factor_windows.physical.target import Values
 from factor_windows.plan import Plan
@@ -38,6 +39,8 @@ FORMAT = 1
 NOTE = "factor_windows.panes"
 """Where the start of panes notes what the rows mean."""
 NODE, START, FIRST, LAST, VERSION = "pane_node", "pane_start", "pane_first", "pane_last", "pane_version"
+APPENDED = -1
+"""The kind of rows of the finest panes that were appended to panes of several kinds, and are in no others yet."""
 _EVENTS = "count(*) AS __fw_events"
 """What is counted in every pane, whether the query asks for it or not."""
 _PREFIX = "__fw_"
@@ -141,13 +144,13 @@ class PaneWriter:
         )
         self.names = PaneNames.of(query, self.kept)
 
-    def lift(self, events: DataFrame, node: int = 0) -> DataFrame:
-        """Group events by keys and pane."""
+    def lift(self, events: DataFrame, node: int = 0, *others: str) -> DataFrame:
+        """Group events by keys and pane; columns of `others` are computed beside."""
         on_spark, names = self.on_spark, self.on_spark.names
         rows = on_spark.scan(self.compiled.scan, events)
         for step in self.compiled.steps[1 : self.compiled.first]:
             rows = take(step, rows, on_spark)
-        return rows.selectExpr(f"{node} AS {NODE}", *_public(on_spark, self.names, names.start))
+        return rows.selectExpr(f"{node} AS {NODE}", *_public(on_spark, self.names, names.start), *others)
 
 
 class Panes:
@@ -167,6 +170,7 @@ class Panes:
         nodes = [Node(pane, every_key(plan)) for pane in panes]
         self.places = {place: numbers[node] for place, node in enumerate(nodes) if node in numbers}
         """The nodes of the plan that rows of panes are, by the place of the panes; others are not read."""
+        self._compiled: dict[tuple[bool, bool, bool, str], PhysicalPlan] = {}
 
     def _columns(self, kept: Kept) -> Iterator[tuple[str, str]]:
         """Say which stored column is which of ours."""
@@ -182,26 +186,25 @@ class Panes:
                     raise PlanError(f"these panes are not by {part}, as the query needs them; make them anew for it")
                 yield column, self.names.values[parts.index(part)]
 
-    @cached_property
-    def compiled(self) -> PhysicalPlan:
-        """Return how rows of panes become results."""
-        return _compile(self.plan, self.on_spark, self.on_spark.types.values)
-
-    @cached_property
-    def dated(self) -> PhysicalPlan:
-        """Return the same if rows say in which version they came."""
-        return _compile(self.plan, self.on_spark, with_version(self.on_spark.types.values, self.version))
-
     @property
     def version(self) -> str:
-        """Name the column that says so."""
+        """Name the column that says in which version a row came."""
         return f"{self.on_spark.names.prefix}version"
+
+    @property
+    def appended(self) -> int:
+        """Return the node that rows are which were appended, and are in no coarser panes yet."""
+        return self.places[0]
 
     def given(self, rows: DataFrame, *, dated: bool = False) -> DataFrame:
         """Give columns of panes our own names; `dated` ones say in which version they came."""
         types, names = self.on_spark.types, self.on_spark.names
-        place = " ".join(f"WHEN {number} THEN {node}" for number, node in self.places.items())
-        node = f"CASE {NODE} {place} END" if len(self.places) > 1 else next(iter(self.places.values()))
+        nodes = {**self.places, APPENDED: self.appended} if 0 in self.places else self.places
+        if len(set(nodes.values())) > 1:
+            cases = " ".join(f"WHEN {number} THEN {node}" for number, node in nodes.items())
+            place = f"coalesce(CASE {NODE} {cases} END, -1)"
+        else:
+            place = str(next(iter(nodes.values())))
         keys = (
             f"{self.on_spark.as_grouped(never_null(quoted(key), field), field)} AS {name}"
             for name, key, field in zip(names.keys, self.names.keys, types.keys, strict=True)
@@ -212,15 +215,52 @@ class Panes:
             for name, column in ((names.start, START), (names.first, FIRST), (names.last, LAST))
         )
         others = [f"{VERSION} AS {self.version}"] if dated else []
-        return rows.selectExpr(*keys, f"coalesce({node}, -1) AS {names.node}", *times, *own, *others)
+        return rows.selectExpr(*keys, f"{place} AS {names.node}", *times, *own, *others)
 
 
 class PaneReader(Panes):
     """Merges rows of panes into results of a query that they can answer."""
 
+    @property
+    def is_apart(self) -> bool:
+        """Say whether rows that were appended are read apart from those of panes of several kinds.
+
+        Sessions are found among all rows of one kind, so for these they must be made such first.
+        """
+        return len(self.places) > 1 and 0 in self.places and not self.plan.query.has_sessions
+
+    @property
+    def appended(self) -> int:
+        """Return the node that rows are which were appended, and are in no coarser panes yet."""
+        return len(self.plan.nodes) if self.is_apart else self.places[0]
+
+    def compiled(
+        self,
+        *,
+        dated: bool = False,
+        are_few: bool = False,
+        has_appended: bool = False,
+        cost_model: CostModel | None = None,
+    ) -> PhysicalPlan:
+        """Return how rows of panes become results, if they are `dated`, if they are few, and by other costs.
+
+        With `has_appended`, some are in no coarser panes yet.
+        """
+        asked = dated, are_few, has_appended, repr(cost_model)
+        if asked not in self._compiled:
+            values = self.on_spark.types.values
+            self._compiled[asked] = _compile(
+                self.plan if cost_model is None else replace(self.plan, cost_model=cost_model),
+                self.on_spark,
+                with_version(values, self.version) if dated else values,
+                appended=self.places[0] if self.is_apart and has_appended else None,
+                are_few=are_few,
+            )
+        return self._compiled[asked]
+
     def merge(self, rows: DataFrame) -> DataFrame:
         """Merge rows of panes into the results of the calls of aggregates."""
-        return self.show(self.compiled, self.merged(self.compiled, self.given(rows)))
+        return self.show(self.compiled(), self.merged(self.compiled(), self.given(rows)))
 
     def merged(self, compiled: PhysicalPlan, rows: DataFrame) -> DataFrame:
         """Take all steps but the last one."""
@@ -240,7 +280,7 @@ class PaneMerger(Panes):
         values = with_version(self.on_spark.types.values, self.version)
         # Nothing is shuffled before rows are grouped.
         *_, layout = layouts_of_panes(self.plan)
-        compiled = _compile(self.plan, self.on_spark, values, layout)
+        compiled = _compile(self.plan, self.on_spark, values, layout=layout)
         steps = compiled.steps[compiled.first :]
         place = next(place for place, step in enumerate(steps) if isinstance(step, Group))
         group, after = steps[place], steps[place + 1]
@@ -366,8 +406,8 @@ def _notes(plan: Plan, rows: DataFrame, schema: T.StructType | DataFrame | None)
     ]
 
 
-def _compile(plan: Pass, on_spark: SparkColumns, values: Values, layout: Layout | None = None) -> PhysicalPlan:
-    return compile_for(plan, on_spark, values=values, keeps_panes=True, layout=layout)
+def _compile(plan: Pass, on_spark: SparkColumns, values: Values, **more: Any) -> PhysicalPlan:
+    return compile_for(plan, on_spark, values=values, keeps_panes=True, **more)
 
 
 def _check_shared(on_spark: SparkColumns) -> None:

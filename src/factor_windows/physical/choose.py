@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import ceil, inf
 
@@ -65,7 +65,13 @@ def choose_layout(
     for plain in layouts_of_panes(plan) if from_panes else layouts(plan, packing, reuses=reuses):
         if streaming and not _chains(plan, plain):
             continue
-        for layout in [plain] if streaming else _distributions(plain, plan, partitions, cost):
+        if streaming:
+            ways: Iterable[Layout] = [plain]
+        elif from_panes and partitions == 1:
+            ways = [replace(plain, distribution=Distribution.ONE_PARTITION)]
+        else:
+            ways = _distributions(plain, plan, partitions, cost)
+        for layout in ways:
             if from_panes and layout.distribution is Distribution.EVENTS_BY_KEY:
                 continue
             price, depth = work.price(layout), len(layout.levels)
@@ -147,7 +153,7 @@ def _distributions(layout: Layout, plan: Pass, partitions: int, cost: SparkCost)
 
 def _partitions(layout: Layout, work: Work) -> int | None:
     """Say into how many partitions rows are moved, where so much is done with them that Spark's number is too few."""
-    if layout.distribution is Distribution.BY_LEVEL:
+    if layout.distribution in (Distribution.BY_LEVEL, Distribution.ONE_PARTITION):
         return None
     counts, partitions = work.count(layout), work.partitions
     done = counts["merge"] + (counts["update"] if layout.distribution is Distribution.EVENTS_BY_KEY else 0.0)
@@ -170,6 +176,8 @@ def _notes(layout: Layout, work: Work) -> Iterator[str]:
         case Distribution.BY_KEY_AND_CHUNK:
             keys = "key and " if plan.query.parsed_keys else ""
             yield f"partial results are brought together by {keys}chunks of {readable(layout.chunk)}"
+        case Distribution.ONE_PARTITION:
+            yield "partial results are so few that one task merges them"
         case Distribution.BY_LEVEL if len(layout.levels) > 1:
             yield "each level brings its rows together by itself"
             if layout.asides:

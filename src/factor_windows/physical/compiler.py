@@ -16,7 +16,7 @@ from factor_windows.algebra.window import Window
 from factor_windows.functions.expression import sql_of, tree_of
 from factor_windows.physical.assigner import ALWAYS, EVERYWHERE, RAW, Assigner
 from factor_windows.physical.choose import choose_layout
-from factor_windows.physical.layout import Distribution, Layout, Level, finds_sessions
+from factor_windows.physical.layout import Distribution, Layout, Level, finds_sessions, with_appended
 from factor_windows.physical.own_windows import chain_windows, lay_out_windows, window_steps
 from factor_windows.physical.physical_plan import PhysicalPlan
 from factor_windows.physical.steps import (
@@ -69,7 +69,10 @@ def compile(plan: Pass, target: Target, layout: Layout | None = None) -> Physica
     elif target.levels is not None:
         layout = Layout(target.levels)
     elif layout is None and target.keeps_panes:
-        layout = choose_layout(plan, partitions=target.partitions or PARTITIONS, from_panes=True)
+        partitions = 1 if target.are_few else target.partitions or PARTITIONS
+        layout = choose_layout(plan, partitions=partitions, from_panes=True)
+        if target.appended is not None:
+            layout = with_appended(plan, layout, target.appended)
     elif layout is None and target.partitions is not None:
         reuses = target.reuses and not target.values.keys
         layout = choose_layout(plan, partitions=target.partitions, packing=target.packing, reuses=reuses)
@@ -226,7 +229,8 @@ class _Compiler:
 
     def _clocks_of_nodes(self, level: Level) -> dict[int, Clock]:
         """Return the clocks of the nodes of a level whose rows are grouped by ticks."""
-        if self.target.streaming or not self.target.has_columns:
+        if self.target.streaming or not self.target.has_columns or self.layout.appended is not None:
+            # What was appended is counted, and beside it rows pass through that have their times.
             return {}
         return {each.target: clock for each in level.assigners if (clock := self._clock(each)) is not None}
 
@@ -480,6 +484,8 @@ class _Compiler:
     def _shuffle(self) -> Iterator[Step]:
         """Bring all that later levels group into one partition, so that nothing moves again."""
         names, layout = self.names, self.layout
+        if layout.distribution is Distribution.ONE_PARTITION:
+            yield Repartition((), 1)
         if layout.distribution not in (Distribution.BY_KEY, Distribution.BY_KEY_AND_CHUNK):
             return
         if self.chunk:

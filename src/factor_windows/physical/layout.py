@@ -31,6 +31,8 @@ class Distribution(Enum):
     """By key and stretch of time, each with a halo of the rows that its windows reach into."""
     EVENTS_BY_KEY = "events by key"
     """The raw events, before the first level."""
+    ONE_PARTITION = "one partition"
+    """All into one, where they are so few that tasks would take longer than what they do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,9 @@ class Layout:
     """How many panes a row of the first level holds, if it holds several."""
     asides: bool = False
     """Whether each level shows what it computes, so that nothing passes through the levels after it to be shown."""
+    appended: int | None = None
+    """The node of the first level of which there are rows apart, under the number after those of all nodes: what was
+    appended to panes of several kinds, which the second level makes rows of all of these."""
 
     def shown(self, plan: Pass, level: Level) -> tuple[int, ...]:
         """List the nodes that are shown from a level."""
@@ -123,6 +128,17 @@ def layouts_of_panes(plan: Pass) -> Iterator[Layout]:
         if set(levels[0].nodes) == tops and RAW not in read:
             again = Level(levels[0].nodes, tuple(Assigner(place, place) for place in levels[0].nodes))
             yield Layout(levels if len(levels) > 1 else (*levels, again))
+
+
+def with_appended(plan: Pass, layout: Layout, finest: int) -> Layout:
+    """Let a second level make rows of all panes out of those of the finest that no coarser ones have yet."""
+    number, panes, kind = len(plan.nodes), plan.nodes[finest].window, plan.query.kind
+    first, *others = layout.levels
+    made = [assign(number, place, panes, plan.nodes[place].window, kind) for place in first.nodes]
+    merged = Level(first.nodes, (*(Assigner(place, place) for place in first.nodes), *made))
+    # Where there is one that only merges rows of the same panes, this does it, too.
+    rest = others if any(not each.passes_through for level in others for each in level.assigners) else others[1:]
+    return replace(layout, levels=(first, merged, *rest), appended=finest)
 
 
 def depths_to_keep(plan: Pass) -> Iterator[frozenset[int]]:

@@ -68,16 +68,18 @@ class PhysicalPlan:
             if number == 0 and self.layout.pane_row:
                 known |= set(self.layout.pane_row.premerged) & set(level.nodes)
             for each in level.assigners:
-                if each.source != RAW and each.source not in above:
+                is_appended = number == 1 and each.source == len(nodes) and self.layout.appended is not None
+                source = each.source if self.layout.appended is None or not is_appended else self.layout.appended
+                if each.source != RAW and source not in above:
                     raise PlanError(
-                        f"level {number + 1} reads {nodes[each.source].name!r}, which the one above does not have"
+                        f"level {number + 1} reads {nodes[source].name!r}, which the one above does not have"
                     )
                 if each.passes_through:
                     continue
-                if each.target in known:
+                if each.target in known and not is_appended:
                     raise PlanError(f"{nodes[each.target].name!r} is computed twice")
-                if each.source != RAW:
-                    parent, child = nodes[each.source], nodes[each.target]
+                if each.source != RAW and source != each.target:
+                    parent, child = nodes[source], nodes[each.target]
                     if not child.node.can_read(parent.node, self.plan.query.kind):
                         raise PlanError(f"{child.name!r} cannot be computed from {parent.name!r} for such functions")
                 known.add(each.target)
@@ -128,6 +130,12 @@ class PhysicalPlan:
                 return {*step.keeps, step.start, step.node, *(state.name for state in step.states)}
         return before
 
+    def _source(self, place: int) -> str:
+        nodes = self.plan.nodes
+        return (
+            nodes[place].name if place < len(nodes) else f"what was appended of {nodes[self.layout.appended or 0].name}"
+        )
+
     def __str__(self) -> str:
         """Say how the plan runs: why so, and what each level computes from what."""
         nodes, layout = self.plan.nodes, self.layout
@@ -135,7 +143,7 @@ class PhysicalPlan:
         for number, level in enumerate(layout.levels, start=1):
             lines.append(f"  level {number}")
             for each in level.assigners:
-                source = "raw events" if each.source == RAW else nodes[each.source].name
+                source = "raw events" if each.source == RAW else self._source(each.source)
                 target = nodes[each.target].name
                 times = f", each row into {each.steps} instances" if each.steps > 1 else ""
                 early = "" if each.before == ALWAYS else f", before {_day(each.before)}; the same since then"

@@ -152,6 +152,10 @@ class Target:
     keeps_panes: bool = False
     """Whether rows of the first level are kept, and read later: there may then be several for an instance, and each
     knows its first and last event."""
+    appended: int | None = None
+    """The finest panes, if some of their rows are in no coarser ones yet."""
+    are_few: bool = False
+    """Whether rows of the first level are so few that one task does it all."""
 
     @property
     def has_columns(self) -> bool:

@@ -145,6 +145,8 @@ class Work:
         match layout.distribution:
             case Distribution.EVENTS_BY_KEY:
                 return 1, self.cost.rate
+            case Distribution.ONE_PARTITION:
+                return 0, 0.0
             case Distribution.BY_LEVEL:
                 # Each partition has partial results of most instances, and sends them all.
                 spread = max(2.0, min(self.partitions, emitted[0] * self.cost.units / ROWS_PER_PARTITION))

@@ -72,6 +72,11 @@ def look(
     return _seen[asked]
 
 
+def number_of(events: DataFrame) -> float:
+    """Return how many events there are, as far as that is known without a job; infinity if it is not."""
+    return _count(events, list(_operators(events)))
+
+
 def _described(count: float, head: Sequence[tuple[int, ...]]) -> Look:
     """Say what events are like whose head is this.
 

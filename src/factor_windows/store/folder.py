@@ -14,15 +14,20 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from factor_windows.engines.spark_panes import LAST, NODE, START, VERSION
+from factor_windows.engines.spark_panes import LAST, START, VERSION
 from factor_windows.errors import StoreConflictError, StoreError
 from factor_windows.spark.checkpoint import literally
 from factor_windows.spark.footers import contents_of
 from factor_windows.store import files
 from factor_windows.store.manifest import FORMAT, Manifest, Part, plain, read_item
 
-CHUNK = "pane_chunk"
-"""The column that files are cut by, beside the kind of panes."""
+CUT = ("kind", "chunk")
+"""The columns that files are cut by: the kind of panes, and the number of a stretch of time."""
+_WRITING = {
+    "mapreduce.fileoutputcommitter.algorithm.version": "2",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+"""Files need not come all at once, or be marked as whole: nobody reads them until a manifest names them."""
 _STORE, _MANIFESTS, _LISTS, _DATA = "store.json", "manifests", "lists", "data"
 _MANY = ("parts", "batches", "removed")
 """What a manifest may have many of."""
@@ -98,15 +103,17 @@ class Folder:
         for version in sorted(self._versions())[:-_VERSIONS]:
             files.discard(self._place(version))
 
-    def write(self, rows: DataFrame, *, version: int, is_compact: bool, per_file: int = 0) -> tuple[Part, ...]:
-        """Write rows of panes into files of their own, which nobody reads until a manifest names them."""
-        name = f"{version:09d}-{uuid4().hex[:12]}"
-        place = self.path / _DATA / name
-        writer = rows.write.partitionBy(NODE, CHUNK)
+    def write(self, rows: DataFrame, *, version: int, per_file: int = 0) -> tuple[Part, ...]:
+        """Write rows of panes into files of their own, which nobody reads until a manifest names them.
+
+        They are cut by `CUT`, which has the kind of panes, and the number of a stretch of time.
+        """
+        place = self.path / _DATA / f"{version:09d}-{uuid4().hex[:12]}"
+        writer = rows.write.options(**_WRITING).partitionBy(*CUT)
         if per_file:
             writer = writer.option("maxRecordsPerFile", per_file)
         writer.parquet(f"file://{place}")
-        return tuple(self._parts(place, version, is_compact))
+        return tuple(self._parts(place))
 
     def read(self, spark: SparkSession, parts: Iterable[Part], schema: StructType) -> DataFrame:
         """Read parts as one DataFrame, without a look at the files."""
@@ -137,8 +144,8 @@ class Folder:
         """Return those removed folders that are there to be read by somebody."""
         return tuple((path, since) for path, since in removed if (self.path / path).exists())
 
-    def _parts(self, place: Path, version: int, is_compact: bool) -> Iterable[Part]:
-        for folder in sorted(place.glob(f"{NODE}=*/{CHUNK}=*")):
+    def _parts(self, place: Path) -> Iterable[Part]:
+        for folder in sorted(place.glob("/".join(f"{name}=*" for name in CUT))):
             node, chunk = (int(name.partition("=")[2]) for name in folder.parts[-2:])
             paths = sorted(folder.glob("*.parquet"))
             found = [contents_of(path, (START, LAST, VERSION)) for path in paths]
@@ -147,7 +154,6 @@ class Folder:
                 node,
                 chunk,
                 max(each.ranges[VERSION][1] for each in found),
-                is_compact,
                 sum(each.rows for each in found),
                 sum(path.stat().st_size for path in paths),
                 len(paths),

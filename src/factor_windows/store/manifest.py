@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from factor_windows.algebra.slices import Segmentation
+from factor_windows.engines.spark_panes import APPENDED
 from factor_windows.errors import StoreError
 from factor_windows.serialize import read_segmentation, segmentation_document
 
@@ -22,13 +23,11 @@ class Part:
 
     path: str
     node: int
-    """The kind of panes."""
+    """The kind of panes, or that they were appended since the last compaction."""
     chunk: int
     """The number of the stretch."""
     version: int
     """The last version that any of its rows came in."""
-    is_compact: bool
-    """Whether there is one row for each pane and keys, and coarser panes have what these have."""
     rows: int
     size: int
     """In bytes."""
@@ -39,6 +38,16 @@ class Part:
     """The start of the last one."""
     latest: int
     """The time of the last event."""
+
+    @property
+    def is_compact(self) -> bool:
+        """Say whether there is one row for each pane and keys, and coarser panes have what these have."""
+        return self.node != APPENDED
+
+    @property
+    def is_finest(self) -> bool:
+        """Say whether it is of the finest panes."""
+        return self.node in (0, APPENDED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,25 +113,58 @@ def few(ranges: Sequence[Range], most: int = MOST_RANGES) -> tuple[Range, ...]:
     return tuple(found)
 
 
-def condition(column: str, ranges: Sequence[Range]) -> str:
+def varying(number: int, column: str) -> str:
+    """Write a number that differs from call to call so that Spark generates the same code for all, and compiles it.
+
+    It takes a constant of an array, and the place in it from a column, for something that is not known beforehand.
+
+    >>> varying(7, "t")
+    'element_at(array(7L), CAST(pmod(t, 1L) AS INT) + 1)'
+    """
+    return f"element_at(array({number}L), CAST(pmod({column}, 1L) AS INT) + 1)"
+
+
+def condition(column: str, ranges: Sequence[Range], *, varies: bool = False) -> str:
     """Write in SQL that a column is in one of some ranges; nothing if that is always so.
+
+    Files are searched for ranges, unless what is written `varies`.
 
     >>> condition("t", ((-inf, 5), (7, 9)))
     '(t < 5L) OR (t >= 7L AND t < 9L)'
     """
-    return (
-        " OR ".join(f"({own})" for each in ranges if (own := " AND ".join(_bounds(column, each))))
-        if all(each != (-inf, inf) for each in ranges)
-        else ""
+    if any(each == (-inf, inf) for each in ranges):
+        return ""
+    return " OR ".join(f"({' AND '.join(_bounds(column, each, varies))})" for each in ranges)
+
+
+def conditions(node: str, column: str, ranges: Mapping[int, Sequence[Range]], *, varies: bool = False) -> str:
+    """Write the same for rows of several kinds.
+
+    >>> conditions("n", "t", {0: ((-inf, 5),), 1: ((-inf, inf),)})
+    '(n = 0 AND ((t < 5L))) OR (n = 1)'
+    """
+    texts = {number: condition(column, own, varies=varies) for number, own in ranges.items()}
+    if len(set(texts.values())) <= 1:
+        return next(iter(texts.values()), "")
+    return " OR ".join(
+        f"({node} = {number} AND ({text}))" if text else f"({node} = {number})" for number, text in texts.items()
     )
 
 
-def _bounds(column: str, each: Range) -> Iterator[str]:
-    low, high = each
-    if low > -(2**63):
-        yield f"{column} >= {int(low)}L"
-    if high < 2**63:
-        yield f"{column} < {int(high)}L"
+def rows_within(parts: Iterable[Part], ranges: Sequence[Range]) -> float:
+    """Estimate how many rows of parts start in some ranges, as if they were spread evenly."""
+    total = 0.0
+    for part in parts:
+        length = part.last - part.first + 1
+        inside = sum(max(0.0, min(high, part.last + 1) - max(low, part.first)) for low, high in ranges)
+        total += part.rows * min(1.0, inside / length)
+    return total
+
+
+def _bounds(column: str, each: Range, varies: bool) -> Iterator[str]:
+    for sign, limit in zip((">=", "<"), each, strict=True):
+        if abs(limit) < 2**63:
+            yield f"{column} {sign} {varying(int(limit), column) if varies else f'{int(limit)}L'}"
 
 
 def _meets(part: Part, ranges: Sequence[Range]) -> bool:

@@ -12,7 +12,7 @@ from factor_windows.tree import Pass
 
 MOST_COARSER = 3
 """How many coarser kinds of panes are kept at most."""
-PANES_PER_CHUNK = 4_096
+PANES_PER_CHUNK = 1_024
 """How many panes of each key a stretch of time holds, by which files are cut."""
 
 

@@ -1,0 +1,126 @@
+"""Appending events to a store: they become rows of panes in files of their own, which a new version names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from factor_windows.engines.spark_panes import APPENDED, START, VERSION, PaneWriter
+from factor_windows.errors import StoreConflictError, StoreError
+from factor_windows.spark.look import number_of
+from factor_windows.store.folder import CUT
+from factor_windows.store.manifest import Manifest
+from factor_windows.store.panes import StoredPanes, kept_in
+from factor_windows.store.reading import varying
+from factor_windows.store.zones import depends_on_zone
+
+ATTEMPTS = 10
+"""How often it is tried if other writers are faster each time."""
+FEW_EVENTS = 100_000
+"""So many events of a batch are grouped by one task, which takes less time than to shuffle."""
+_KIND, _CHUNK = CUT
+
+
+def append_batch(panes: StoredPanes, events: DataFrame, name: str | None) -> int:
+    """Add a batch, unless one of its name is there; return the version that has it."""
+
+    def version_of(manifest: Manifest) -> int | None:
+        return manifest.version if name is not None and name in manifest.batches else None
+
+    def mark(manifest: Manifest) -> Manifest:
+        return manifest if name is None else replace(manifest, batches=(*manifest.batches, name))
+
+    return _append(panes, events, version_of, mark, is_batch=True)
+
+
+def append_micro_batch(panes: StoredPanes, events: DataFrame, stream: str, number: int) -> int:
+    """Add a micro-batch of a stream, unless it is there; return the version that it made."""
+
+    def version_of(manifest: Manifest) -> int | None:
+        last, version = manifest.streams.get(stream, (-1, 0))
+        return version if number <= last else None
+
+    def mark(manifest: Manifest) -> Manifest:
+        return replace(manifest, streams={**manifest.streams, stream: (number, manifest.version)})
+
+    return _append(panes, events, version_of, mark)
+
+
+def _append(
+    panes: StoredPanes,
+    events: DataFrame,
+    version_of: Callable[[Manifest], int | None],
+    mark: Callable[[Manifest], Manifest],
+    *,
+    is_batch: bool = False,
+) -> int:
+    for attempt in range(ATTEMPTS):
+        manifest = panes.load()
+        if (version := version_of(manifest)) is not None:
+            return version
+        following = manifest.version + 1
+        writer, own = panes.writer(manifest, events)
+        _check_fits(manifest, writer, events)
+        length = manifest.resolutions[0].chunk
+        few = own.coalesce(1) if is_batch and number_of(events) <= FEW_EVENTS else own
+        rows = writer.lift(few, APPENDED, f"{varying(following, writer.on_spark.names.start)} AS {VERSION}")
+        cut = f"{APPENDED} AS {_KIND}", f"({START} - pmod({START}, {length}L)) div {length}L AS {_CHUNK}"
+        parts = panes.folder.write(rows.selectExpr("*", *cut), version=following)
+        try:
+            return panes.commit(mark(_with_kept(manifest, writer, rows).appended(parts))).version
+        except StoreConflictError:
+            if attempt + 1 == ATTEMPTS:
+                raise
+    raise AssertionError
+
+
+def _check_fits(manifest: Manifest, writer: PaneWriter, events: DataFrame) -> None:
+    """Refuse events whose types are not those that the store was begun with."""
+    if manifest.kept is None:
+        return
+    kept = kept_in(manifest)
+    known = {field.name.lower(): field.dataType for field in kept.events}
+    for field in writer.kept.events:
+        before = known.get(field.name.lower())
+        if before is None or before != field.dataType:
+            what = "not there" if before is None else before.simpleString()
+            raise StoreError(
+                f"the column {field.name!r} is {field.dataType.simpleString()} in these events, and {what} in those "
+                "that the store was begun with; cast it"
+            )
+    if writer.kept.states != kept.states or writer.kept.values != kept.values:
+        raise StoreError("the states of the store are those of another version of this library; begin a new one")
+    if manifest.zone and manifest.zone != (zone := _zone(events)):
+        raise StoreError(
+            f"the store was begun in the time zone {manifest.zone}, which its keys, times or values depend on, and "
+            f"this session is in {zone}; set spark.sql.session.timeZone"
+        )
+
+
+def _with_kept(manifest: Manifest, writer: PaneWriter, rows: DataFrame) -> Manifest:
+    """Note what rows hold, with the first events; later ones may have nulls where these have none."""
+    if manifest.kept is None:
+        fields = [T.StructField(field.name, field.dataType) for field in rows.schema]
+        matters = depends_on_zone(writer.on_spark.query, writer.kept)
+        return replace(
+            manifest,
+            kept=writer.kept.document(),
+            rows=T.StructType(fields).jsonValue(),
+            zone=_zone(rows) if matters else "",
+        )
+    kept = kept_in(manifest)
+    nullable = {field.name.lower() for field in writer.kept.events if field.nullable}
+    if all(field.nullable or field.name.lower() not in nullable for field in kept.events):
+        return manifest
+    fields = [
+        T.StructField(field.name, field.dataType, field.nullable or field.name.lower() in nullable)
+        for field in kept.events
+    ]
+    return replace(manifest, kept=replace(kept, events=T.StructType(fields)).document())
+
+
+def _zone(frame: DataFrame) -> str:
+    return frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"

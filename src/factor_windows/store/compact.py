@@ -1,0 +1,96 @@
+"""Compaction and expiry: one row for each pane and keys, coarser panes beside them, and nothing that is too old."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from factor_windows.algebra.slices import Segmentation, refines
+from factor_windows.engines.spark_panes import NODE, START
+from factor_windows.errors import StoreError
+from factor_windows.search.plan_panes import cannot_make
+from factor_windows.store.folder import CUT
+from factor_windows.store.manifest import Manifest, Part, Resolution
+from factor_windows.store.panes import StoredPanes
+from factor_windows.store.resolutions import chunk_of
+
+ROWS_PER_FILE = 5_000_000
+_KIND, _CHUNK = CUT
+
+
+def compact(panes: StoredPanes) -> Manifest:
+    """Merge what was appended with what it meets, for every kind of panes; return the newest version."""
+    manifest = panes.load()
+    appended = [part for part in manifest.parts if not part.is_compact]
+    if not appended:
+        return manifest
+    merger = panes.merger(manifest, [resolution.panes for resolution in manifest.resolutions])
+    met = [part for part in manifest.parts if part.is_compact and _is_met(part, manifest, appended)]
+    frames = [merger.coarsen(panes.rows(manifest, appended)), *([panes.rows(manifest, met)] if met else [])]
+    rows = merger.merge(reduce(DataFrame.unionByName, frames))
+    return panes.commit(_written(panes, manifest, rows, {part.path for part in (*appended, *met)}))
+
+
+def expire(panes: StoredPanes, age: int, keep: Segmentation | None) -> Manifest:
+    """Drop panes that start so long before the last event: all, or only those that are finer than what is kept."""
+    compact(panes)
+    manifest = panes.load_some()
+    if keep is not None:
+        manifest = _with_resolution(panes, manifest, keep)
+    gone = [keep is None or (each.panes != keep and refines(each.panes, keep)) for each in manifest.resolutions]
+    if manifest.latest is None:
+        return manifest
+    cutoff = manifest.latest - age
+    resolutions = tuple(
+        replace(each, since=max(cutoff, each.since or cutoff)) if is_gone else each
+        for each, is_gone in zip(manifest.resolutions, gone, strict=True)
+    )
+    old = {part.path for part in manifest.parts if part.is_compact and gone[part.node] and part.last < cutoff}
+    return panes.commit(replace(manifest, resolutions=resolutions).replaced(old, (), time.time()))
+
+
+def _is_met(part: Part, manifest: Manifest, appended: Sequence[Part]) -> bool:
+    """Say whether rows that were appended may belong to the stretch of time of a compact part."""
+    resolution = manifest.resolutions[part.node]
+    low, high = part.chunk * resolution.chunk, (part.chunk + 1) * resolution.chunk
+    # A coarse pane starts at most its length before the finest ones in it.
+    return any(low <= each.last and each.first - resolution.panes.longest < high for each in appended)
+
+
+def _written(panes: StoredPanes, manifest: Manifest, rows: DataFrame, gone: set[str]) -> Manifest:
+    """Write rows of panes of several kinds instead of some parts."""
+    length = (
+        f"CASE {NODE} {' '.join(f'WHEN {n} THEN {each.chunk}L' for n, each in enumerate(manifest.resolutions))} END"
+    )
+    for number, each in enumerate(manifest.resolutions):
+        if each.since is not None:
+            rows = rows.where(f"{NODE} <> {number} OR {START} >= {each.since}L")
+    cut = rows.selectExpr("*", f"{NODE} AS {_KIND}", f"({START} - pmod({START}, {length})) div {length} AS {_CHUNK}")
+    ordered = cut.repartition(*CUT).sortWithinPartitions(*CUT, START)
+    parts = panes.folder.write(ordered, version=manifest.version + 1, per_file=ROWS_PER_FILE)
+    kept = replace(manifest, removed=panes.folder.still_there(manifest.removed))
+    return kept.replaced(gone, parts, time.time())
+
+
+def _with_resolution(panes: StoredPanes, manifest: Manifest, wanted: Segmentation) -> Manifest:
+    """Return the manifest with panes of one more kind, made of the finest; or as it is, if it has them."""
+    if any(each.panes == wanted for each in manifest.resolutions):
+        return manifest
+    first = manifest.resolutions[0]
+    if not refines(first.panes, wanted):
+        raise cannot_make(wanted, [first.panes])
+    if first.since is not None:
+        raise StoreError(
+            f"panes of {first.panes.label} have expired, so panes of {wanted.label} cannot be made of them any more; "
+            f"keep one of {', '.join(each.panes.label for each in manifest.resolutions[1:]) or 'none'}"
+        )
+    merger = panes.merger(manifest, [first.panes, wanted])
+    finest = panes.rows(manifest, [part for part in manifest.parts if part.is_finest])
+    made = merger.merge(merger.coarsen(finest).where(f"{NODE} = 1"))
+    more = replace(manifest, resolutions=(*manifest.resolutions, Resolution(wanted, chunk_of(wanted))))
+    return panes.commit(_written(panes, more, made.withColumn(NODE, F.lit(len(manifest.resolutions))), set()))
