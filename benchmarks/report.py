@@ -300,6 +300,16 @@ def _loads(results: Sequence[Result], captions: dict[str, str]) -> Iterator[str]
         )
         yield from _figure("load", captions)
         yield tables.soak_table(own)
+    if own := chosen(results, experiment="store"):
+        yield "## The store"
+        yield (
+            "Two years of 20 devices, and ten windows from an hour to 90 days by a day (`benchmarks.store`): `best` is "
+            "`plan.run` over all events, a refresh appends one day and gives the rows that are new. On a stream, the "
+            "time of a micro-batch of the plan's two operators, of ingestion into a store, and with the new rows given."
+        )
+        yield tables.store_table(own)
+        if sizes := [each.state["bytes"] for each in own if "bytes" in each.state]:
+            yield f"The store takes {sizes[0]['store']:,} bytes, and the raw events {sizes[0]['raw']:,}."
     if own := chosen(results, experiment="dashboards"):
         yield "## Many queries"
         yield (

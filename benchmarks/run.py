@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from benchmarks.batch import Folders
     from benchmarks.dashboards import Case as DashboardsCase
     from benchmarks.soak import Case as SoakCase
+    from benchmarks.store import Case as StoreCase
     from benchmarks.streaming import Case as StreamingCase
 
 ON_REQUEST = ("choices", "gaps", "soak", "dashboards")
@@ -116,7 +117,7 @@ class Evaluation:
         return (job for job in self._all() if self.options.wants(job.name))
 
     def _all(self) -> Iterator[Job]:
-        from benchmarks import dashboards, soak, streaming
+        from benchmarks import dashboards, soak, store, streaming
 
         options = self.options
         for planned in planning.cases(quick=options.quick):
@@ -131,6 +132,8 @@ class Evaluation:
             yield Job(batch.name, partial(self._batch, batch), weight)
         for stream in () if options.quick else streaming.cases():
             yield Job(stream.name, partial(self._stream, stream), 60.0)
+        for kept in store.cases(quick=options.quick):
+            yield Job(kept.name, partial(self._store, kept), 120.0)
         for load in soak.cases():
             yield Job(load.name, partial(self._soak, load), 30.0)
         for many in () if options.quick else dashboards.cases(options.events or 10_000_000):
@@ -157,6 +160,11 @@ class Evaluation:
             measure(self.spark, case, self.folders, repeats=1, random=Random(self.options.seed))
             self.warm = True
         return measure(self.spark, case, self.folders, repeats=self.options.warm_repeats, random=self.random)
+
+    def _store(self, case: StoreCase) -> Result:
+        from benchmarks.store import measure
+
+        return measure(self.spark, case, random=self.random)
 
     def _soak(self, case: SoakCase) -> Result:
         from benchmarks.soak import measure
@@ -218,6 +226,10 @@ def line(result: Result) -> str:
     if not result.seconds:
         gains = ", ".join(f"{name} {gain:.1f}" for name, gain in result.gains.items())
         return f"{result.name}: predicted gains {gains}"
+    if result.experiment == "store":
+        from benchmarks.store import line as store_line
+
+        return store_line(result)
     if result.experiment == "soak":
         most = result.state["memory"]["most"]
         return (

@@ -259,6 +259,18 @@ def soak_table(results: Sequence[Result]) -> str:
     return markdown(header, rows)
 
 
+def store_table(results: Sequence[Result]) -> str:
+    """List what each way takes, and how many times as long as the quickest of its case."""
+    rows = []
+    for each in results:
+        quickest = min(map(each.typical, each.seconds))
+        rows += [
+            [each.setup, name, f"{each.typical(name):.2f}", f"{each.typical(name) / quickest:.1f}"]
+            for name in each.seconds
+        ]
+    return markdown(["case", "what", "s", "times the quickest"], rows)
+
+
 def gap_table(results: Sequence[Result]) -> str:
     """List predicted gains over naive by the paper's costs."""
     ways = list(results[0].gains)

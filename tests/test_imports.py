@@ -21,7 +21,8 @@ def test_the_command_lines_help_never_loads_pyspark():
 import sys
 from typer.testing import CliRunner
 from factor_windows.cli.main import app
-for command in ([], *([name] for name in ("explain", "rewrite", "run", "demo", "calibrate"))):
+names = ("explain", "rewrite", "run", "demo", "calibrate", "store", "store read")
+for command in ([], *(name.split() for name in names)):
     assert CliRunner().invoke(app, [*command, "--help"]).exit_code == 0
 print([name for name in ("pyspark", "py4j", "scipy") if name in sys.modules])
 """

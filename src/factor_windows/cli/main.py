@@ -1,4 +1,4 @@
-"""The command line: `factor-windows demo | explain | rewrite | run | calibrate`."""
+"""The command line: `factor-windows demo | explain | rewrite | run | store | calibrate`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from factor_windows import __version__
+from factor_windows.cli import store
 from factor_windows.cli.calibrate import calibrate
 from factor_windows.cli.demo import demo
 from factor_windows.cli.explain import explain
@@ -19,6 +20,7 @@ from factor_windows.errors import FactorWindowsError
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 for command in (explain, rewrite, run, demo, calibrate):
     app.command()(command)
+app.add_typer(store.app, name="store")
 
 
 def main() -> None:

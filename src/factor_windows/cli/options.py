@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -103,6 +103,19 @@ def write_text(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as problem:
         raise OptionError(f"cannot write {str(path)!r}: {problem.strerror}") from None
+
+
+def outputs_of(output: str, names: Sequence[str]) -> dict[str, str]:
+    """Say where each of several results goes, by its name."""
+    if "{name}" in output:
+        return {name: output.replace("{name}", name) for name in names}
+    if len(names) == 1:
+        return {names[0]: output}
+    if Path(output).suffix:
+        raise OptionError(
+            f"there are {len(names)} results and one output {output!r}; write a folder, or such as results/{{name}}.csv"
+        )
+    return {name: f"{output.rstrip('/')}/{name}.parquet" for name in names}
 
 
 def notes_of(statements: Iterable[Statement]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +18,7 @@ from factor_windows.cli.options import (
     expand_options,
     notes_of,
     only_pass,
+    outputs_of,
     read_text,
     show_plan,
     write_text,
@@ -60,19 +60,6 @@ class RunOptions:
             inputs[name] = place
         return inputs
 
-    def to_outputs(self, names: Sequence[str]) -> dict[str, str]:
-        """Say where the result of each statement goes."""
-        if "{name}" in self.output:
-            return {name: self.output.replace("{name}", name) for name in names}
-        if len(names) == 1:
-            return {names[0]: self.output}
-        if Path(self.output).suffix:
-            raise OptionError(
-                f"there are {len(names)} results and one output {self.output!r}; "
-                "write a folder, or such as results/{name}.csv"
-            )
-        return {name: f"{self.output.rstrip('/')}/{name}.parquet" for name in names}
-
 
 @expand_options
 def run(query: QueryFile, options: RunOptions) -> None:
@@ -93,7 +80,7 @@ def run(query: QueryFile, options: RunOptions) -> None:
     script = plan_script(statements)
     if options.html is not None:
         only_pass(script.plans)
-    outputs = options.to_outputs(script.names)
+    outputs = outputs_of(options.output, script.names)
     if options.explain:
         for plan in script.plans:
             show_plan(plan, physical=True)

@@ -18,7 +18,7 @@ from factor_windows.cost.model import CostModel
 from factor_windows.engines.spark_batch import compile_for, take
 from factor_windows.engines.spark_columns import SparkColumns, with_columns
 from factor_windows.engines.spark_queries import fit_to_events, split_results
-from factor_windows.errors import OptionError, PlanError
+from factor_windows.errors import OptionError, PlanError, QueryError
 from factor_windows.functions.expression import columns_of, quoted
 from factor_windows.functions.table import State
 from factor_windows.physical import PhysicalPlan
@@ -41,6 +41,8 @@ NOTE = "factor_windows.panes"
 NODE, START, FIRST, LAST, VERSION = "pane_node", "pane_start", "pane_first", "pane_last", "pane_version"
 APPENDED = -1
 """The kind of rows of the finest panes that were appended to panes of several kinds, and are in no others yet."""
+ADOPTED = -2
+"""The kind of rows of the first window that was taken over from a stream; those of others have lesser numbers."""
 _EVENTS = "count(*) AS __fw_events"
 """What is counted in every pane, whether the query asks for it or not."""
 _PREFIX = "__fw_"
@@ -139,7 +141,7 @@ class PaneWriter:
             tuple(key.sql for key in query.parsed_keys),
             each.workload.derived,
             tuple(key.parts for key in self.on_spark.types.value_keys),
-            tuple(_meanings(self.on_spark)),
+            tuple(meanings(self.on_spark)),
             _columns_read(counting, events),
         )
         self.names = PaneNames.of(query, self.kept)
@@ -162,7 +164,10 @@ class Panes:
         if reasons:
             raise PlanError(f"these panes are not for this query: {', '.join(reasons)}")
         self.plan = plan
-        self.on_spark = SparkColumns(plan.query, empty, text_as_bytes=True, counts_values=True, keeps_panes=True)
+        try:
+            self.on_spark = SparkColumns(plan.query, empty, text_as_bytes=True, counts_values=True, keeps_panes=True)
+        except QueryError as mistake:
+            raise PlanError(f"these panes cannot answer the query: {mistake}") from None
         _check_shared(self.on_spark)
         self.names = PaneNames.of(plan.query, kept)
         self.columns = dict(self._columns(kept))
@@ -176,7 +181,7 @@ class Panes:
         """Say which stored column is which of ours."""
         types, stored = self.on_spark.types, list(kept.states)
         parts = [part for key in kept.values for part in key]
-        for state, meaning in zip(types.states, _meanings(self.on_spark), strict=True):
+        for state, meaning in zip(types.states, meanings(self.on_spark), strict=True):
             if meaning not in stored:
                 raise PlanError(f"these panes keep no {meaning[0]}, which the query needs; make them anew for it")
             yield state.name, self.names.states[stored.index(meaning)]
@@ -196,10 +201,14 @@ class Panes:
         """Return the node that rows are which were appended, and are in no coarser panes yet."""
         return self.places[0]
 
-    def given(self, rows: DataFrame, *, dated: bool = False) -> DataFrame:
-        """Give columns of panes our own names; `dated` ones say in which version they came."""
+    def given(self, rows: DataFrame, *, dated: bool = False, nodes: Mapping[int, int] | None = None) -> DataFrame:
+        """Give columns of panes our own names; `dated` ones say in which version they came.
+
+        They are rows of `nodes`, by the number of their kind, if these are others than those of panes.
+        """
         types, names = self.on_spark.types, self.on_spark.names
-        nodes = {**self.places, APPENDED: self.appended} if 0 in self.places else self.places
+        if nodes is None:
+            nodes = {**self.places, APPENDED: self.appended} if 0 in self.places else self.places
         if len(set(nodes.values())) > 1:
             cases = " ".join(f"WHEN {number} THEN {node}" for number, node in nodes.items())
             place = f"coalesce(CASE {NODE} {cases} END, -1)"
@@ -265,6 +274,15 @@ class PaneReader(Panes):
     def merged(self, compiled: PhysicalPlan, rows: DataFrame) -> DataFrame:
         """Take all steps but the last one."""
         return reduce(lambda found, step: take(step, found, self.on_spark), compiled.steps[compiled.first : -1], rows)
+
+    def merged_with(self, compiled: PhysicalPlan, rows: DataFrame, others: DataFrame) -> DataFrame:
+        """Merge rows of instances, before the last step, with others of the same instances."""
+        *_, last = (step for step in compiled.steps if isinstance(step, Group))
+        by = (*self.on_spark.names.keys, self.on_spark.names.node, self.on_spark.names.start)
+        columns = [*by, *(name for name, _ in last.aggregates)]
+        both = rows.select(*columns).union(others.select(*columns))
+        both = both.coalesce(1) if compiled.target.are_few else both
+        return self.on_spark.group(replace(last, by=by, constants=()), both, by)
 
     def show(self, compiled: PhysicalPlan, rows: DataFrame) -> DataFrame:
         """Take the last step."""
@@ -418,7 +436,7 @@ def _check_shared(on_spark: SparkColumns) -> None:
     raise PlanError(f"{alone} is made of all events at once, so it has no partial results to keep; leave it out")
 
 
-def _meanings(on_spark: SparkColumns) -> Iterator[tuple[str, str]]:
+def meanings(on_spark: SparkColumns) -> Iterator[tuple[str, str]]:
     """Say what each state is, whatever its column is called."""
     states, prefix = on_spark.types.states, on_spark.names.prefix
     for state in states:

@@ -17,14 +17,17 @@ FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "jso
 def register(spark: SparkSession, name: str, place: str) -> None:
     """Make a file, a folder or a table of the catalog known under a name."""
     try:
-        if _is_file(place):
-            reader = spark.read.option("header", True).option("inferSchema", True)
-            frame = reader.format(_format(place)).load(place)
-        else:
-            frame = spark.table(place)
-        frame.createOrReplaceTempView(quoted(name))
+        load(spark, place).createOrReplaceTempView(quoted(name))
     except AnalysisException as mistake:
         raise OptionError(f"input {name}={place} cannot be read: {first_sentence(mistake)}") from None
+
+
+def load(spark: SparkSession, place: str) -> DataFrame:
+    """Read a file, a folder or a table of the catalog."""
+    if not is_file(place):
+        return spark.table(place)
+    reader = spark.read.option("header", True).option("inferSchema", True)
+    return reader.format(_format(place)).load(place)
 
 
 def check_free(spark: SparkSession, place: str) -> None:
@@ -34,7 +37,7 @@ def check_free(spark: SparkSession, place: str) -> None:
 
 
 def _is_there(spark: SparkSession, place: str) -> bool:
-    if not _is_file(place):
+    if not is_file(place):
         return bool(spark.catalog.tableExists(place))
     try:
         return bool(spark.read.format("binaryFile").load(place).inputFiles()) or Path(place).exists()
@@ -45,7 +48,7 @@ def _is_there(spark: SparkSession, place: str) -> bool:
 def write(result: DataFrame, place: str) -> None:
     """Write a result as the ending of its name says; any other name is a table of the catalog."""
     writer = result.write.mode("overwrite")
-    if _is_file(place):
+    if is_file(place):
         writer.option("header", True).format(_format(place)).save(place)
     else:
         writer.saveAsTable(place)
@@ -56,7 +59,8 @@ def discard(result: DataFrame) -> None:
     result.write.format("noop").mode("overwrite").save()
 
 
-def _is_file(place: str) -> bool:
+def is_file(place: str) -> bool:
+    """Say whether a name is that of a file or a folder, rather than of a table."""
     return "/" in place or Path(place).suffix.lower() in FORMATS or Path(place).exists()
 
 

@@ -19,6 +19,7 @@ from factor_windows.physical import PhysicalPlan
 from factor_windows.plan import Plan
 from factor_windows.spark.result import apply_post_aggregation
 from factor_windows.spark.types import microseconds
+from factor_windows.store.adopted import adopted_parts, is_whole, merge_adopted
 from factor_windows.store.instants import as_text
 from factor_windows.store.manifest import Manifest
 from factor_windows.store.panes import StoredPanes, priced, sizes
@@ -51,9 +52,10 @@ def read_windows(
         reading = choose_reading(manifest, reader.plan, starts, zone)
         compiled = _compiled(manifest, reader, reading, dated=False)
         rows = reader.merged(compiled, reader.given(_rows(panes, manifest, reader, reading, compiled)))
+        rows = merge_adopted(panes, manifest, reader, compiled, rows, starts)
         start = reader.on_spark.words.term(compiled.show.start)
         within = condition(f"({start})", (starts,), varies=compiled.target.are_few)
-        rows = _where(rows, within, _not_expired(manifest, reader, compiled))
+        rows = _where(rows, within, _not_expired(manifest, reader, compiled), is_whole(manifest, reader, compiled))
         return apply_post_aggregation(each.query, reader.show(compiled, rows))
 
     return panes.computed(plan, manifest, compute)
@@ -72,12 +74,13 @@ def read_changes(
         reading = _touched(manifest, reader.plan, since, delay)
         compiled = _compiled(manifest, reader, reading, dated=True)
         rows = reader.merged(compiled, reader.given(_rows(panes, manifest, reader, reading, compiled), dated=True))
+        rows = merge_adopted(panes, manifest, reader, compiled, rows, dated=True)
         is_new = f"{reader.version} > {varying(since, reader.version)}"
         if delay is not None and latest is not None:
             final = ((-inf if before is None else before - delay + 1, latest - delay + 1),)
             end = f"({reader.on_spark.words.term(compiled.show.end)})"
             is_new += f" OR {condition(end, final, varies=True)}"
-        rows = _where(rows, is_new, _not_expired(manifest, reader, compiled))
+        rows = _where(rows, is_new, _not_expired(manifest, reader, compiled), is_whole(manifest, reader, compiled))
         shown = apply_post_aggregation(each.query, reader.show(compiled, rows))
         return _with_finality(shown, latest, delay) if plan.is_single else shown
 
@@ -102,6 +105,8 @@ def explain_reading(
         lines += [f"  {window.label}" for window in made]
     finest = manifest.resolutions[0].panes.label
     lines.append(f"appended since the last compaction: {_amount(reading.appended)}, of {finest}")
+    if adopted := adopted_parts(manifest, plan, starts):
+        lines.append(f"adopted from a stream: {_amount(adopted)}")
     return "\n".join(lines)
 
 
@@ -125,6 +130,7 @@ def _touched(manifest: Manifest, plan: Pass, since: int, delay: int | None) -> R
     """Find the parts with panes that have a window in common with new ones, or with one that has become final."""
     has_expired = manifest.resolutions[0].since is not None
     new = [part for part in manifest.parts if part.version > since and (has_expired or part.is_finest)]
+    new += [part for part in adopted_parts(manifest, plan) if part.version > since]
     touched: list[Range] = [(part.first, part.last + 1) for part in new]
     latest, before = manifest.latest, manifest.latest_in(since)
     if delay is not None and latest is not None:

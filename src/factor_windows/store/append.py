@@ -70,7 +70,7 @@ def _append(
         cut = f"{APPENDED} AS {_KIND}", f"({START} - pmod({START}, {length}L)) div {length}L AS {_CHUNK}"
         parts = panes.folder.write(rows.selectExpr("*", *cut), version=following)
         try:
-            return panes.commit(mark(_with_kept(manifest, writer, rows).appended(parts))).version
+            return panes.commit(mark(with_kept(manifest, writer, rows).appended(parts))).version
         except StoreConflictError:
             if attempt + 1 == ATTEMPTS:
                 raise
@@ -100,7 +100,7 @@ def _check_fits(manifest: Manifest, writer: PaneWriter, events: DataFrame) -> No
         )
 
 
-def _with_kept(manifest: Manifest, writer: PaneWriter, rows: DataFrame) -> Manifest:
+def with_kept(manifest: Manifest, writer: PaneWriter, rows: DataFrame) -> Manifest:
     """Note what rows hold, with the first events; later ones may have nulls where these have none."""
     if manifest.kept is None:
         fields = [T.StructField(field.name, field.dataType) for field in rows.schema]

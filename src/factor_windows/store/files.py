@@ -6,7 +6,16 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
+
+
+def local_path(location: str) -> Path | None:
+    """Return the path that a location names, if it is one of files that this process can reach."""
+    parts = urlsplit(location)
+    if parts.scheme not in ("", "file"):
+        return None
+    return Path(unquote(parts.path) if parts.scheme else location).absolute()
 
 
 def make_folder(path: Path) -> None:
@@ -45,6 +54,11 @@ def publish(draft: Path, path: Path) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+def rename(path: Path, other: Path) -> None:
+    """Give a folder another name."""
+    os.rename(path, other)
 
 
 def discard(path: Path) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
@@ -69,7 +68,9 @@ class Folder:
         except OSError:
             raise StoreError(f"{self.path} is no store; fw.Store.create(spark, ..., query) makes one") from None
         except ValueError:
-            raise StoreError(f"{self.path / _STORE} is damaged; the store cannot be read") from None
+            found = {}
+        if not isinstance(found, dict) or not {"format", "queries", "is_single", "delay"} <= found.keys():
+            raise StoreError(f"{self.path / _STORE} is damaged; the store cannot be read")
         if found["format"] > FORMAT:
             raise StoreError(
                 f"the store is of format {found['format']}, and this version reads up to {FORMAT}; install a later one"
@@ -125,7 +126,7 @@ class Folder:
     def clean(self, manifest: Manifest, retain: float) -> None:
         """Remove what has not been read for so many seconds, and what writers left over that are long gone."""
         now = time.time()
-        live = {part.path for part in manifest.parts}
+        live = {part.path for part in manifest.every_part}
         waiting = {path for path, since in manifest.removed if now - since < retain} | live
         for path, _ in manifest.removed:
             if path not in waiting:
@@ -213,10 +214,10 @@ class Folder:
 
 
 def _local(location: str) -> Path:
-    parts = urlsplit(location)
-    if parts.scheme not in ("", "file"):
+    path = files.local_path(location)
+    if path is None:
         raise StoreError(
             f"a store in files is in a folder that this process can reach, not in {location!r}; "
             "mount it, or name a path without a scheme"
         )
-    return Path(unquote(parts.path) if parts.scheme else location).absolute()
+    return path

@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from factor_windows.algebra.slices import Segmentation
-from factor_windows.engines.spark_panes import APPENDED
+from factor_windows.engines.spark_panes import ADOPTED, APPENDED
 from factor_windows.errors import StoreError
 from factor_windows.serialize import read_segmentation, segmentation_document
 
@@ -23,7 +23,7 @@ class Part:
 
     path: str
     node: int
-    """The kind of panes, or that they were appended since the last compaction."""
+    """The kind of panes, or that they were appended since the last compaction; or which window was adopted."""
     chunk: int
     """The number of the stretch."""
     version: int
@@ -62,6 +62,43 @@ class Resolution:
 
 
 @dataclass(frozen=True, slots=True)
+class Adopted:
+    """What was taken over from a stream: partial results of the windows that were open when it stopped."""
+
+    stream: str
+    """What Spark calls the stream."""
+    batch: int
+    """The number of its last micro-batch."""
+    version: int
+    """The version that has taken them over."""
+    windows: tuple[Segmentation, ...]
+    """The windows of the stream."""
+    edge: int
+    """The time up to which it had closed them."""
+    until: int
+    """A time that none of its events has reached."""
+    parts: tuple[Part, ...]
+
+    @property
+    def numbers(self) -> dict[Segmentation, int]:
+        """Return the number that rows of each window have, as others have that of their kind of panes."""
+        return {window: ADOPTED - place for place, window in enumerate(self.windows)}
+
+    def document(self) -> dict[str, Any]:
+        """Describe it by plain values."""
+        own = {name: getattr(self, name) for name in ("stream", "batch", "version", "edge", "until")}
+        windows = [segmentation_document(window) for window in self.windows]
+        return {**own, "windows": windows, "parts": [plain(part) for part in self.parts]}
+
+    @classmethod
+    def of_document(cls, found: Mapping[str, Any]) -> Adopted:
+        """Read what `document` returned."""
+        windows = tuple(map(read_segmentation, found["windows"]))
+        parts = tuple(Part(*part) for part in found["parts"])
+        return cls(**{**found, "windows": windows, "parts": parts})
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """All about one version of a store that is not the same in every version."""
 
@@ -83,6 +120,13 @@ class Manifest:
     """How far the events of a version went, for the last versions."""
     removed: tuple[tuple[str, float], ...] = ()
     """Folders that are no longer read, and since when."""
+    adopted: Adopted | None = None
+    """What was taken over from a stream, if anything was."""
+
+    @property
+    def every_part(self) -> tuple[Part, ...]:
+        """List all parts, with those that were taken over from a stream."""
+        return *self.parts, *(self.adopted.parts if self.adopted else ())
 
     @property
     def latest(self) -> int | None:
@@ -122,6 +166,7 @@ class Manifest:
             "zone": self.zone,
             "streams": {name: list(last) for name, last in self.streams.items()},
             "history": [list(each) for each in self.history],
+            "adopted": None if self.adopted is None else self.adopted.document(),
         }
 
     @classmethod
@@ -142,6 +187,7 @@ class Manifest:
             zone=found["zone"],
             streams={name: (number, version) for name, (number, version) in found["streams"].items()},
             history=tuple((version, latest) for version, latest in found["history"]),
+            adopted=Adopted.of_document(adopted) if (adopted := found.get("adopted")) else None,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import log2
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from factor_windows.cost.spark import SparkCost
 from factor_windows.engines.spark_columns import with_columns
 from factor_windows.engines.spark_panes import Kept, PaneMerger, PaneReader, PaneWriter
 from factor_windows.engines.spark_queries import fit_to_events, split_results
-from factor_windows.errors import StoreError
+from factor_windows.errors import OptionError, StoreError
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.request import Options, Request
@@ -63,7 +63,12 @@ class StoredPanes:
 
     def planned(self, manifest: Manifest, windows: Sequence[AnyWindow] | None = None) -> Plan:
         """Return the queries, with other windows if these are asked for, as one pass over the events."""
-        asked = None if windows is None else (windows,) if isinstance(windows, _ANY_WINDOW) else tuple(windows)
+        asked: tuple[AnyWindow, ...] | None = None
+        if windows is not None:
+            several = [windows] if isinstance(windows, _ANY_WINDOW) or not isinstance(windows, Iterable) else windows
+            asked = tuple(several)
+            if not all(isinstance(window, _ANY_WINDOW) for window in asked):
+                raise OptionError(f"windows {windows!r} are not windows; fw.tumbling('1 hour') makes one")
 
         def make() -> Plan:
             queries = self.queries
@@ -119,8 +124,7 @@ class StoredPanes:
 
     def rows(self, manifest: Manifest, parts: Sequence[Part]) -> DataFrame:
         """Read parts as rows of panes."""
-        assert manifest.rows is not None
-        return self.folder.read(self.spark, parts, T.StructType.fromJson(dict(manifest.rows)))
+        return self.folder.read(self.spark, parts, columns_of(manifest))
 
     def _once(self, key: Any, make: Callable[[], Made]) -> Made:
         if key not in self._made:
@@ -142,6 +146,12 @@ def kept_in(manifest: Manifest) -> Kept:
     """Return what rows of a store hold."""
     assert manifest.kept is not None
     return Kept.of_document(manifest.kept)
+
+
+def columns_of(manifest: Manifest) -> T.StructType:
+    """Return the columns of rows of a store, with their types."""
+    assert manifest.rows is not None
+    return T.StructType.fromJson(dict(manifest.rows))
 
 
 def priced(plan: Pass, rows: float, span: float, finest: Segmentation) -> CostModel:

@@ -13,8 +13,10 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
 from factor_windows.algebra.calendar import AnyWindow
-from factor_windows.algebra.slices import Segmentation
-from factor_windows.algebra.window import Duration, duration, readable, tumbling
+from factor_windows.algebra.growing import Growing
+from factor_windows.algebra.session import Session
+from factor_windows.algebra.slices import slices_of
+from factor_windows.algebra.window import Duration, Window, duration, readable, tumbling
 from factor_windows.errors import OptionError, PlanError
 from factor_windows.functions.table import Kind
 from factor_windows.plan import Plan
@@ -22,12 +24,13 @@ from factor_windows.query import Query
 from factor_windows.serialize import query_document, read_query
 from factor_windows.spark.checkpoint import name_of_stream
 from factor_windows.spark.messages import check_events
+from factor_windows.store.adopt import adopt_stream
 from factor_windows.store.answer import explain_reading, read_changes, read_windows
 from factor_windows.store.append import append_batch, append_micro_batch
 from factor_windows.store.compact import compact, expire
 from factor_windows.store.folder import Folder
 from factor_windows.store.instants import as_text, micros_of
-from factor_windows.store.manifest import Manifest
+from factor_windows.store.manifest import Adopted, Manifest
 from factor_windows.store.panes import StoredPanes, kept_in, plan_queries, sizes
 from factor_windows.store.reading import Range
 from factor_windows.store.resolutions import choose_resolutions
@@ -85,7 +88,7 @@ class Store:
         document = {
             "queries": [query_document(each) for each in plan.queries],
             "is_single": is_single,
-            "delay": None if delay is None else duration(delay),
+            "delay": None if delay is None else _positive("delay", delay),
         }
         folder = Folder(fspath(location))
         folder.create(document, Manifest(0, resolutions))
@@ -157,6 +160,20 @@ class Store:
         writer = events.writeStream.foreachBatch(write).option("checkpointLocation", place)
         return (writer.trigger(**trigger) if trigger else writer).start()
 
+    def adopt(self, events: DataFrame, *, checkpoint: str | PathLike[str]) -> int:
+        """Take over the open windows of a stream that was stopped, and return the version that has them.
+
+        It is a stream of `plan.run(events, checkpoint=...)` in append mode, and the store has no events yet. Its state
+        is read and set aside, as `state.adopted`, so that `write_stream(events, checkpoint=...)` goes on in the same
+        checkpoint: no event is lost or counted twice. Rows that the stream has written stay as they are. Windows that
+        it had open are the store's, and among its changes. Windows that it did not have are read from where they begin
+        after all that it has seen.
+        """
+        check_events(events)
+        if not events.isStreaming:
+            raise OptionError("these events are a batch; adopt() takes the stream, with spark.readStream")
+        return adopt_stream(self._panes, events, fspath(checkpoint).rstrip("/"))
+
     def read(
         self, windows: Sequence[AnyWindow] | None = None, since: Moment | None = None, until: Moment | None = None
     ) -> Any:
@@ -178,7 +195,9 @@ class Store:
         manifest = self._panes.load_some()
         if not isinstance(since, int) or not 0 <= since <= manifest.version:
             raise OptionError(f"since {since!r} is none of the versions 0 to {manifest.version} of the store")
-        return read_changes(self._panes, manifest, windows, since, self._delay if delay is None else duration(delay))
+        return read_changes(
+            self._panes, manifest, windows, since, self._delay if delay is None else _positive("delay", delay)
+        )
 
     def explain(
         self, windows: Sequence[AnyWindow] | None = None, since: Moment | None = None, until: Moment | None = None
@@ -193,7 +212,7 @@ class Store:
 
         Files that are no longer read stay for as long as `retain` says, since readers may have begun with them.
         """
-        kept = duration(retain) / 1e6
+        kept = _positive("retain", retain) / 1e6
         manifest = compact(self._panes)
         self._panes.folder.clean(manifest, kept)
         return manifest.version
@@ -204,9 +223,12 @@ class Store:
         Those of `keep`, such as "1 hour", and coarser ones stay, so that their windows can still be read; all others
         can be read from there on only. Without it, nothing that old stays.
         """
-        kept = duration(retain) / 1e6
-        panes: Segmentation | None = tumbling(keep) if isinstance(keep, str | timedelta) else keep
-        manifest = expire(self._panes, duration(age), panes)
+        kept = _positive("retain", retain) / 1e6
+        window = tumbling(keep) if isinstance(keep, str | timedelta) else keep
+        if window is not None and not isinstance(window, Window | Growing | Session):
+            raise OptionError(f"keep {keep!r} is not a length, such as '1 hour', or a window")
+        panes = None if window is None else slices_of([window])
+        manifest = expire(self._panes, _positive("age", age), panes)
         self._panes.folder.clean(manifest, kept)
         return manifest.version
 
@@ -232,7 +254,8 @@ class Store:
                 for number, each in enumerate(manifest.resolutions)
             ],
             "appended": sizes([part for part in manifest.parts if not part.is_compact]),
-            **sizes(manifest.parts),
+            **({} if manifest.adopted is None else {"adopted": _described(manifest.adopted, zone)}),
+            **sizes(manifest.every_part),
         }
 
     def _starts(self, manifest: Manifest, since: Moment | None, until: Moment | None) -> Range:
@@ -252,6 +275,18 @@ class Store:
             if isinstance(kinds.get(kept.time.strip("`").lower()), T.TimestampNTZType):
                 return ""
         return self.spark.conf.get("spark.sql.session.timeZone") or "UTC"
+
+
+def _positive(option: str, given: Duration) -> int:
+    length = duration(given)
+    if length < 0:
+        raise OptionError(f"{option} {given!r} is negative; it is a length of time, such as '1 hour'")
+    return length
+
+
+def _described(adopted: Adopted, zone: str) -> dict[str, Any]:
+    windows = [window.label for window in adopted.windows]
+    return {"windows": windows, "closed_until": as_text(adopted.edge, zone), **sizes(adopted.parts)}
 
 
 def _check_functions(query: Query) -> None:

@@ -1,0 +1,406 @@
+"""`factor-windows store`: roll-ups in a folder that are kept up to date, file by file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from factor_windows.algebra.calendar import AnyWindow, parse_window
+from factor_windows.algebra.session import Session
+from factor_windows.cli.explain import Question
+from factor_windows.cli.options import Json, Master, expand_options, notes_of, outputs_of, read_text
+from factor_windows.errors import OptionError
+from factor_windows.query import Query
+from factor_windows.sql.parse import parse
+from factor_windows.sql.parse import read as read_statements
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from factor_windows.store import Store
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Keep roll-ups up to date in a folder: append events file by file, and read any windows of them.",
+)
+FIRST_ROWS, WIDEST = 20, 60
+"""How many rows are shown, and how many letters of a value."""
+SIZES = ("rows", "files", "bytes")
+_AS_JSON = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Rows as JSON, with what Spark leaves out: nulls and microseconds."""
+
+Location = Annotated[str, typer.Argument(metavar="LOCATION", help="The folder of the store.")]
+Windows = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--window",
+        "-w",
+        metavar="[NAME=]RANGE[/SLIDE][@OFFSET]",
+        help="A window that the panes make up, such as 1h/10m; by default those that the store was created for.",
+    ),
+]
+Since = Annotated[str | None, typer.Option(help="Windows that start at this time or later, such as 2024-01-31T12:00.")]
+Until = Annotated[str | None, typer.Option(help="Windows that start before this time.")]
+Retain = Annotated[
+    str, typer.Option(help="How long files stay that are no longer read, for those who still read them.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where results go."""
+
+    output: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the result goes: .parquet, .csv, .json, or a table's name; a folder, or {name}, for several. "
+            "By default its first rows are shown, or all rows with --json."
+        ),
+    ] = None
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are there already.")] = False
+    master: Master = None
+    as_json: Json = False
+
+
+@app.command()
+@expand_options
+def create(
+    location: Location,
+    question: Question,
+    finest: Annotated[
+        str | None, typer.Option(help="Panes as fine as this, such as 1m, so that other windows can be read later.")
+    ] = None,
+    delay: Annotated[
+        str | None, typer.Option(help="How long a window takes late events before changes calls it final, such as 1h.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Begin a store for windows and functions, or for the queries of a SQL file."""
+    from factor_windows.store import Store
+
+    queries = _queries_of(question)
+    with _explained_files():
+        store = Store.create(_without_spark(), location, queries, finest=finest, delay=delay)
+    described = store.describe()
+    if as_json:
+        _print_json(described)
+        return
+    print(f"created a store in {store.location}")
+    for each in described["resolutions"]:
+        print(f"panes of {each['panes']}")
+
+
+@app.command()
+def append(
+    location: Location,
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files, folders or tables of events.")],
+    batch: Annotated[
+        str | None, typer.Option(help="The name of the batch, which counts once; by default the path of the file.")
+    ] = None,
+    master: Master = None,
+    as_json: Json = False,
+) -> None:
+    """Add files of events, each as a batch; one that is there already is not added again."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from factor_windows.spark.messages import spark_says
+    from factor_windows.spark.progress import shown
+
+    if batch is not None and len(files) > 1:
+        raise OptionError(f"--batch names one file, and there are {len(files)}; leave it out, or append them in turn")
+    console = Console(stderr=True, highlight=False)
+    done = []
+    with _opened(location, master) as store:
+        for place, file in enumerate(files, start=1):
+            before, name = store.version, _batch_of(file) if batch is None else batch
+            with (
+                shown(store.spark, f"{place}/{len(files)} {escape(file)}", console),
+                spark_says(f"cannot add {file!r}"),
+            ):
+                version = store.append(_events(store.spark, file), batch=name)
+            done.append({"batch": name, "version": version, "added": version > before})
+            if not as_json:
+                print(f"version {version}: {file}{'' if version > before else ' was there already'}")
+    if as_json:
+        _print_json({"version": done[-1]["version"], "batches": done})
+
+
+@app.command()
+@expand_options
+def read(
+    location: Location, destination: Destination, window: Windows = None, since: Since = None, until: Until = None
+) -> None:
+    """Compute windows from the panes, and write or show them."""
+    windows = _windows_of(window)
+    with _opened(location, destination.master) as store:
+        version = store.version
+        _give(store, version, store.read(windows, since, until), destination)
+
+
+@app.command()
+@expand_options
+def changes(
+    location: Location,
+    destination: Destination,
+    since: Annotated[int, typer.Option(metavar="VERSION", help="The version that was read last; 0 for all.")],
+    window: Windows = None,
+    delay: Annotated[
+        str | None, typer.Option(help="How long a window takes late events before it is final; by default the store's.")
+    ] = None,
+) -> None:
+    """Compute the rows that are new since a version, and write or show them."""
+    windows = _windows_of(window)
+    with _opened(location, destination.master) as store:
+        # Before the changes are read: if a version comes meanwhile, its rows come again, and none is left out.
+        version = store.version
+        _give(store, version, store.changes(since, windows=windows, delay=delay), destination)
+
+
+@app.command()
+def compact(location: Location, retain: Retain = "1h", master: Master = None, as_json: Json = False) -> None:
+    """Merge what was appended, and build coarser panes."""
+    with _opened(location, master) as store:
+        before = store.describe()
+        store.compact(retain=retain)
+        _print_sizes(before, store.describe(), as_json=as_json)
+
+
+@app.command()
+def expire(
+    location: Location,
+    age: Annotated[str, typer.Argument(help="How long before the last event panes are dropped, such as 90d.")],
+    keep: Annotated[
+        str | None, typer.Option(metavar="RANGE", help="Panes that stay, with coarser ones, such as 1h.")
+    ] = None,
+    retain: Retain = "1h",
+    master: Master = None,
+    as_json: Json = False,
+) -> None:
+    """Drop panes that are too old, or only those finer than what is to be kept."""
+    kept = None if keep is None else parse_window(keep)
+    if isinstance(kept, Session):
+        raise OptionError(f"keep {keep!r} is a session, which is no pane; keep such as 1h")
+    with _opened(location, master) as store:
+        before = store.describe()
+        store.expire(age, keep=kept, retain=retain)
+        _print_sizes(before, store.describe(), as_json=as_json)
+
+
+@app.command()
+def describe(location: Location, as_json: Json = False) -> None:
+    """Show what a store is for, and what it holds."""
+    from factor_windows.store import Store
+
+    with _explained_files():
+        store = Store.open(_without_spark(), location)
+        described = store.describe()
+    if as_json:
+        _print_json(described)
+        return
+    for name in ("location", "version", "batches", "streams", "last_event", "delay"):
+        print(f"{name.replace('_', ' '):<12}{'none' if described[name] is None else described[name]}")
+    for query in store.queries:
+        print(f"{'query':<12}{query!r}")
+    rows = [(each["panes"], each["since"] or "the first event", *_sizes(each)) for each in described["resolutions"]]
+    rows.append((f"{rows[0][0]}, appended", "the last compaction", *_sizes(described["appended"])))
+    print()
+    _print_table(("panes", "since", *SIZES), rows)
+
+
+@app.command()
+def explain(
+    location: Location, window: Windows = None, since: Since = None, until: Until = None, master: Master = None
+) -> None:
+    """Show which panes answer a read, and in how many files they are."""
+    windows = _windows_of(window)
+    with _opened(location, master) as store:
+        print(store.explain(windows, since, until))
+
+
+def _queries_of(question: Question) -> Query | list[Query]:
+    """Return the query that the windows and functions make, or those of a SQL file over one table."""
+    if question.query_file is None:
+        if not question.function:
+            raise OptionError("there is no function; name what is kept of the events, such as --function 'avg(t)'")
+        return question.to_query()
+    if given := [f"--{name}" for name in ("window", "function", "key") if getattr(question, name)]:
+        raise OptionError(f"{', '.join(given)} and --query exclude each other; the SQL says it all")
+    text = read_text(question.query_file)
+    for note in notes_of(read_statements(text, time=question.time)):
+        print(note, file=sys.stderr)
+    found = parse(text, time=question.time)
+    sources = {query.source.lower(): query.source for query in ([found] if isinstance(found, Query) else found)}
+    if len(sources) > 1:
+        raise OptionError(f"the queries read {', '.join(sources.values())}; a store has the events of one table")
+    for source in sources.values():
+        if source.startswith("("):
+            raise OptionError(f"the query reads {source}; a store takes events as they are, so read one table")
+    return found
+
+
+def _windows_of(texts: list[str] | None) -> list[AnyWindow] | None:
+    return [parse_window(text) for text in texts] if texts else None
+
+
+@contextmanager
+def _opened(location: str, master: str | None) -> Iterator[Store]:
+    """Open a store on Spark."""
+    from factor_windows.spark.messages import without_json
+    from factor_windows.spark.session import session
+    from factor_windows.store import Store
+
+    with _explained_files(), without_json():
+        # A wrong location is told before Spark starts, which takes seconds.
+        Store.open(_without_spark(), location)
+        yield Store.open(session(master=master), location)
+
+
+def _without_spark() -> SparkSession:
+    """Stand in for a session where a store asks for no more than its settings."""
+    from factor_windows.spark.session import settings
+
+    return cast("SparkSession", SimpleNamespace(conf=settings()))
+
+
+@contextmanager
+def _explained_files() -> Iterator[None]:
+    """Say in one sentence what is wrong with a file."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.filename is None:
+            raise
+        raise OptionError(f"cannot use {str(problem.filename)!r}: {problem.strerror}") from None
+
+
+def _batch_of(file: str) -> str:
+    """Name a file so that it has one name, wherever it is named from."""
+    from factor_windows.spark.files import is_file
+
+    local = file.removeprefix("file:")
+    return str(Path(local).resolve()) if is_file(file) and "://" not in local else file
+
+
+def _events(spark: SparkSession, file: str) -> DataFrame:
+    from factor_windows.spark.files import is_file, load
+
+    if not is_file(file) and not spark.catalog.tableExists(file):
+        raise OptionError(f"there is no file and no table {file!r}")
+    return load(spark, file)
+
+
+def _give(store: Store, version: int, found: Any, destination: Destination) -> None:
+    """Write results, or show them; `found` is a DataFrame, or for several queries a mapping from names to such."""
+    from factor_windows.engines.spark_queries import Results
+
+    single = store.queries[0].name or "query_1"
+    results = found if isinstance(found, Results) else {single: found}
+    with found if isinstance(found, Results) else nullcontext():
+        if destination.output is not None:
+            places = outputs_of(destination.output, list(results))
+            given = _write(store, results, places, destination)
+        elif destination.as_json:
+            given = [{"name": name, **_rows_of(result)} for name, result in results.items()]
+        else:
+            given = []
+            for (name, result), query in zip(results.items(), store.queries, strict=True):
+                if len(results) > 1:
+                    print(name)
+                (result if query.outer else _in_time(result)).show(FIRST_ROWS, truncate=WIDEST)
+    if destination.as_json:
+        only = {key: value for key, value in given[0].items() if key != "name"}
+        _print_json({"version": version, **({"results": given} if len(given) > 1 else only)})
+        return
+    for each in given:
+        print(f"wrote {each['output']}: {each['rows']:,} rows")
+    print(f"version {version}")
+
+
+def _write(
+    store: Store, results: Mapping[str, DataFrame], places: Mapping[str, str], destination: Destination
+) -> list[dict[str, Any]]:
+    """Write each result to its place, and count its rows."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+    from rich.console import Console
+
+    from factor_windows.spark.files import check_free, write
+    from factor_windows.spark.messages import spark_says
+    from factor_windows.spark.progress import shown
+
+    for place in places.values():
+        _check_apart(place, store.location)
+        if not destination.overwrite:
+            check_free(store.spark, place)
+    console = Console(stderr=True, highlight=False)
+    written = []
+    for name, result in results.items():
+        counted = Observation()
+        with shown(store.spark, f"reading {name}", console), spark_says(f"cannot write {places[name]!r}"):
+            write(result.observe(counted, F.count(F.lit(1)).alias("rows")), places[name])
+        written.append({"name": name, "output": places[name], "rows": int(counted.get["rows"])})
+    return written
+
+
+def _check_apart(place: str, location: str) -> None:
+    """Refuse to write where the store is, which replacing what is there would remove."""
+    own, other = Path(location).resolve(), Path(place.removeprefix("file:")).resolve()
+    if own.is_relative_to(other) or other.is_relative_to(own):
+        raise OptionError(f"output {place!r} is where the store is; write elsewhere")
+
+
+def _rows_of(result: DataFrame) -> dict[str, Any]:
+    """Return all rows as plain values, times as text in the session's zone."""
+    from pyspark.sql import functions as F
+
+    texts = result.select(F.to_json(F.struct("*"), _AS_JSON)).collect()
+    return {"rows": len(texts), "result": [json.loads(text) for [text] in texts]}
+
+
+def _in_time(result: DataFrame) -> DataFrame:
+    """Put rows in the order of their times."""
+    from factor_windows.functions.expression import quoted
+
+    times = [quoted(name) for name, kind in result.dtypes if kind.startswith("timestamp")]
+    return result.orderBy(*times) if times else result
+
+
+def _print_json(described: Mapping[str, Any]) -> None:
+    print(json.dumps(described, indent=2, ensure_ascii=False))
+
+
+def _print_sizes(before: Mapping[str, Any], after: Mapping[str, Any], *, as_json: bool) -> None:
+    version = after["version"]
+    if as_json:
+        sizes = {when: {name: of[name] for name in SIZES} for when, of in (("before", before), ("after", after))}
+        _print_json({"version": version, **sizes})
+        return
+    print(f"version {version}")
+    _print_table(("", *SIZES), [("before", *_sizes(before)), ("after", *_sizes(after))])
+
+
+def _sizes(of: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{of[name]:,}" for name in SIZES)
+
+
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print columns, those of numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        cells = zip(header, row, widths, strict=True)
+        print("  ".join(cell.rjust(width) if name in SIZES else cell.ljust(width) for name, cell, width in cells))
