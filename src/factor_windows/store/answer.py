@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from factor_windows.algebra.calendar import AnyWindow
 from factor_windows.algebra.session import Session
-from factor_windows.algebra.slices import Segmentation
+from factor_windows.algebra.slices import Segmentation, mean_length
 from factor_windows.algebra.window import Window
 from factor_windows.engines.spark_panes import APPENDED, NODE, START, PaneReader
 from factor_windows.errors import QueryError, StoreError
@@ -149,7 +149,11 @@ def _compiled(manifest: Manifest, reader: PaneReader, reading: Reading, *, dated
     made = reach_of(reader.plan, manifest.resolutions)
     counts = {number: rows_within(parts, reading.ranges[number]) for number, parts in reading.compact.items()}
     appended = rows_within(reading.appended, reading.everywhere)
-    updates = sum((counts[number] + appended) * sum(map(_instances, windows)) for number, windows in made.items())
+    # What was appended becomes rows of each kind of panes first, of coarser ones fewer.
+    updates = appended * len(made)
+    for number, windows in made.items():
+        share = float(mean_length(finest) / mean_length(manifest.resolutions[number].panes))
+        updates += (counts[number] + appended * share) * sum(map(_instances, windows))
     if updates <= FEW_UPDATES:
         return reader.compiled(dated=dated, are_few=True, has_appended=bool(reading.appended))
     parts = reading.parts

@@ -48,7 +48,7 @@ def expire(panes: StoredPanes, age: int, keep: Segmentation | None) -> Manifest:
         return manifest
     cutoff = manifest.latest - age
     resolutions = tuple(
-        replace(each, since=max(cutoff, each.since or cutoff)) if is_gone else each
+        replace(each, since=cutoff if each.since is None else max(cutoff, each.since)) if is_gone else each
         for each, is_gone in zip(manifest.resolutions, gone, strict=True)
     )
     old = {part.path for part in manifest.parts if part.is_compact and gone[part.node] and part.last < cutoff}
