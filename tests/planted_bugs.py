@@ -36,10 +36,10 @@ BUGS = (
     # the store
     ('a batch counted again', 'store/append.py', 'return manifest.version if name is not None and name in manifest.batches else None', 'return None', 'test_store.py::test_a_history_of_appends_reads_like_a_batch[fixed]'),
     ('a micro-batch counted again', 'store/append.py', 'return version if number <= last else None', 'return None', 'test_store_faults.py::test_a_stream_that_is_killed_goes_on_and_has_each_event_once'),
-    ('a version that others have passed', 'store/folder.py', 'if not self._publish(manifest) or max(self._versions()) > manifest.version:', 'if not self._publish(manifest):', 'test_store_faults.py::test_a_number_that_is_free_again_is_not_taken'),
+    ('a commit that others have built on is lost', 'store/folder.py', '>= manifest.version + _VERSIONS', '> manifest.version', 'test_store_faults.py::test_a_commit_that_others_build_on_at_once_is_none_too_late'),
     ('what is new lost in compaction', 'engines/spark_panes.py', 'State(name, "", f"max({name})", fixed=True)', 'State(name, "", f"min({name})", fixed=True)', 'test_store.py::test_only_windows_that_new_events_are_in_change'),
     ('sessions by the row before only', 'engines/spark_columns.py', 'if step.overlap:', 'if False:', 'test_partials.py::test_partials_of_any_split_merge_to_what_a_run_gives[keyed-sessions]'),
-    ('sessions whose first events have expired', 'store/answer.py', 'gone + (window.gap if isinstance(window, Session) else 0)', 'gone', 'test_store.py::test_panes_expire_and_coarser_ones_stay'),
+    ('sessions whose first events have expired', 'store/answer.py', 'gone + (window.gap + early if isinstance(window, Session) else 0)', 'gone', 'test_store.py::test_panes_expire_and_coarser_ones_stay'),
     ('nulls that come later not in the schema', 'store/append.py', 'field.nullable or field.name.lower() in nullable)', 'field.nullable)', 'test_store_faults.py::test_nulls_that_come_later_are_in_the_schema'),
     # SQL that is read
     ('an alias before a column', 'sql/resolve.py', '            return any(self.tables.same(name, column) for column in self.columns)', '            return False', 'test_sql_equality.py::test_sql_gives_what_spark_gives[ALIASES]'),

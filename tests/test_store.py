@@ -206,7 +206,7 @@ def test_panes_expire_and_coarser_ones_stay(spark, tmp_path):
     def is_left(group):
         if group[1] == "30 minutes":
             return group[2] >= str(gone)
-        return group[1] != "session 30 minutes" or group[2] >= str(gone + timedelta(minutes=30))
+        return group[1] != "session 30 minutes" or group[2] >= str(gone + timedelta(minutes=60))
 
     left = {group: values for group, values in every.items() if is_left(group)}
     assert len(left) < len(every)
@@ -224,6 +224,52 @@ def test_panes_expire_and_coarser_ones_stay(spark, tmp_path):
         store.expire("1 day", keep="90 minutes")
 
 
+def test_a_session_whose_first_pane_has_expired_is_not_shown(spark, tmp_path):
+    store = fw.Store.create(spark, tmp_path / "store", query_of([fw.session("10 minutes")]))
+    store.append(frame(spark, [(BASE + timedelta(minutes=each), "a", 1, 1.0) for each in (8, 16, 65)]))
+    store.expire("60 minutes")
+    store.append(frame(spark, [(BASE + timedelta(minutes=66), "a", 1, 1.0)]))
+    store.compact()
+    assert [row.window_start.hour for row in store.read().collect()] == [1]
+
+
+def test_what_is_final_goes_by_the_windows_own_end(spark, tmp_path):
+    output = ["k", "window_id", "window_start", "date(window_end) AS window_end", "n"]
+    query = query_of([fw.tumbling("1 hour")], ["count(*) AS n"], output=output)
+    store = fw.Store.create(spark, tmp_path / "store", query, delay="1 hour")
+    store.append(frame(spark, [(BASE + timedelta(hours=12, minutes=30), "a", 1, 1.0)]))
+    [row] = store.changes(since=0).collect()
+    assert (row.n, row.is_final) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("time", "windows"),
+    [("CAST(ts AS TIMESTAMP_NTZ)", FIXED[:1]), ("CAST(ts AS DATE)", [fw.tumbling("1 day"), fw.calendar("1 month")])],
+)
+def test_local_times_are_asked_for_as_they_are(spark, tmp_path, time, windows):
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        query = fw.Query(time=time, windows=windows, aggregates=["count(*)"])
+        store = fw.Store.create(spark, tmp_path / "store", query)
+        store.append(spark.sql("SELECT '2024-03-30' AS ts UNION ALL SELECT '2024-03-31' UNION ALL SELECT '2024-04-01'"))
+        day = [
+            row for row in store.read(since="2024-03-31", until="2024-04-01").collect() if "month" not in row.window_id
+        ]
+        assert [str(row.window_start) for row in day] == ["2024-03-31 00:00:00"]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_keys_may_have_any_name(spark, tmp_path):
+    names = ("kind", "chunk", "pane_kind", "state_0")
+    events = frame(spark, rows_of(7, 20)).selectExpr("*", *(f"i % 2 AS {name}" for name in names))
+    query = query_of(FIXED, ["sum(v)"], keys=names)
+    store = fw.Store.create(spark, tmp_path / "store", query)
+    store.append(events)
+    store.compact()
+    assert_same(by_instance(query, store.read()), by_instance(query, fw.optimize(query).run(events)))
+
+
 def test_several_queries_share_panes(spark, tmp_path):
     queries = [
         query_of(FIXED, name="all"),
@@ -234,6 +280,7 @@ def test_several_queries_share_panes(spark, tmp_path):
     store.append(frame(spark, rows[:50]))
     store.compact()
     store.append(frame(spark, rows[50:]))
+    assert "panes of" in store.explain()
     found = store.read()
     changed = store.changes(since=0)
     for query in queries:

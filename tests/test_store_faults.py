@@ -14,7 +14,8 @@ from pyspark.sql.readwriter import DataFrameWriter
 from test_store import BASE, FIXED, SCHEMA, assert_same, expected, frame, query_of, rows_of
 
 import factor_windows as fw
-from factor_windows.store import append, files
+from factor_windows.store import append, files, folder
+from factor_windows.store import compact as compaction
 
 OPERATIONS = ("make_folder", "write_draft", "publish", "discard", "discard_folder")
 KILLS = int(os.environ.get("FACTOR_WINDOWS_KILLS", "6"))
@@ -92,13 +93,13 @@ def test_a_batch_that_is_killed_anywhere_and_repeated_is_there_once(spark, tmp_p
     assert died >= 50
     store.compact(retain="0 seconds")
     kept = {path.split("/")[1] for path in (part.path for part in store._panes.load().parts)}
-    left = {folder.name for folder in (tmp_path / "store" / "data").iterdir()}
+    left = {each.name for each in (tmp_path / "store" / "data").iterdir()}
     # What the dead left over is named by nobody, and is removed when it is a day old.
     assert kept <= left
-    for folder in (tmp_path / "store" / "data").iterdir():
-        os.utime(folder, (0, 0))
+    for orphan in (tmp_path / "store" / "data").iterdir():
+        os.utime(orphan, (0, 0))
     store.compact(retain="0 seconds")
-    assert {folder.name for folder in (tmp_path / "store" / "data").iterdir()} == kept
+    assert {each.name for each in (tmp_path / "store" / "data").iterdir()} == kept
     assert_same(by_instance(query, store.read()), expected(spark, query, there))
 
 
@@ -201,6 +202,55 @@ def test_a_number_that_is_free_again_is_not_taken(spark, tmp_path):
     assert fw.Store.open(spark, tmp_path / "store").version == 24
 
 
+def test_a_commit_that_others_build_on_at_once_is_none_too_late(spark, tmp_path, monkeypatch):
+    query = query_of([fw.tumbling("1 hour")], ["count(*)"])
+    store = fw.Store.create(spark, tmp_path / "store", query)
+    other, publish = fw.Store.open(spark, tmp_path / "store"), files.publish
+
+    def publish_and_wait(draft, path):
+        done = publish(draft, path)
+        monkeypatch.undo()
+        other.append(frame(spark, [(BASE, "b", 1, 1.0)]))
+        return done
+
+    monkeypatch.setattr(files, "publish", publish_and_wait)
+    store.append(frame(spark, [(BASE, "a", 1, 1.0)]))
+    assert {row.k: row[4] for row in store.read().collect()} == {"a": 1, "b": 1}
+
+
+def test_what_is_appended_during_an_expiry_counts_once(spark, tmp_path, monkeypatch):
+    query = query_of([fw.tumbling("10 minutes")], ["count(*)"], keys=())
+    store = fw.Store.create(spark, tmp_path / "store", query)
+    store.append(frame(spark, [(BASE, "a", 1, 1.0)]))
+    whole = compaction.compact
+
+    def compact_and_wait(panes):
+        found = whole(panes)
+        fw.Store.open(spark, tmp_path / "store").append(frame(spark, [(BASE, "b", 1, 1.0)]))
+        return found
+
+    monkeypatch.setattr(compaction, "compact", compact_and_wait)
+    store.expire("1 day", keep="1 hour")
+    monkeypatch.undo()
+    for _ in range(2):
+        assert [row[3] for row in store.read(windows=[fw.tumbling("1 hour")]).collect()] == [2]
+        store.compact()
+
+
+def test_a_list_that_is_gone_is_told(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(folder, "_LIST", 2)
+    store = fw.Store.create(spark, tmp_path / "store", query_of(FIXED))
+    for number in range(3):
+        store.append(frame(spark, rows_of(number, 2)), batch=str(number))
+    for path in (tmp_path / "store" / "lists").iterdir():
+        path.unlink()
+    with pytest.raises(fw.StoreError, match="which is gone"):
+        fw.Store.open(spark, tmp_path / "store").read()
+    # Whoever still knows what was in it writes it again.
+    store.append(frame(spark, rows_of(9, 2)))
+    assert fw.Store.open(spark, tmp_path / "store").version == 4
+
+
 def test_a_reader_sees_the_version_that_it_began_with(spark, tmp_path):
     query = query_of(FIXED)
     store = fw.Store.create(spark, tmp_path / "store", query)
@@ -278,6 +328,14 @@ def test_mistakes_get_one_sentence(spark, tmp_path):
         store.read(since=BASE, until=BASE - timedelta(days=1))
     with pytest.raises(fw.QueryError, match="session 1 hour may merge with its neighbours"):
         store.changes(since=0, windows=[fw.session("1 hour")])
+    visits = fw.Store.create(spark, tmp_path / "visits", query_of([fw.session("1 hour")]))
+    rate = spark.readStream.format("rate").load()
+    with pytest.raises(fw.QueryError, match="may merge with its neighbours"):
+        visits.write_stream(rate, checkpoint=tmp_path / "visits checkpoint", on_changes=print)
+    with pytest.raises(fw.OptionError, match="age '-1 day' is negative"):
+        store.expire("-1 day")
+    with pytest.raises(fw.OptionError, match="windows '1 hour' are not windows"):
+        store.read("1 hour")
     with pytest.raises(fw.OptionError, match="these events are a batch"):
         store.write_stream(events, checkpoint=tmp_path / "checkpoint")
     document = json.loads((place / "store.json").read_text())
@@ -290,7 +348,7 @@ def test_mistakes_get_one_sentence(spark, tmp_path):
 
 
 def test_a_zone_that_keys_depend_on_must_stay(spark, tmp_path):
-    by_day = query_of(FIXED, keys=("date(ts)",))
+    by_day = query_of(FIXED, keys=("hour(timestamp_seconds(i))",))
     plain = query_of(FIXED)
     events = frame(spark, rows_of(1, 10))
     for name, query in (("by day", by_day), ("plain", plain)):

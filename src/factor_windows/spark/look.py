@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from io import StringIO
 from itertools import pairwise
 from math import inf
+from threading import Lock
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -27,6 +28,7 @@ IN_ORDER = 0.8
 """What share of the events must come after the one before for all to be taken as in the order of time."""
 MOST_SEEN = 1_000
 """How many looks are remembered."""
+_ALONE = Lock()
 _seen: dict[tuple[int, float], Look] = {}
 _ROW_BY_ROW = {
     *("Filter", "Generate", "InMemoryRelation", "LocalRelation", "Project", "Range", "Relation", "RelationV2"),
@@ -147,7 +149,8 @@ class _Operator:
 
 def _operators(events: DataFrame) -> Iterator[_Operator]:
     """Read the plan that Spark has for the events, which it tells in no other public way."""
-    with redirect_stdout(StringIO()) as text:
+    # What is printed goes by the process, not by the thread.
+    with _ALONE, redirect_stdout(StringIO()) as text:
         events.explain(mode="cost")
     for line in text.getvalue().splitlines():
         if found := _LINE.match(line):

@@ -13,10 +13,12 @@ from factor_windows.algebra.calendar import AnyWindow
 from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import Segmentation, mean_length
 from factor_windows.algebra.window import Window
+from factor_windows.engines.spark_columns import with_columns
 from factor_windows.engines.spark_panes import APPENDED, NODE, START, PaneReader
 from factor_windows.errors import QueryError, StoreError
 from factor_windows.physical import PhysicalPlan
 from factor_windows.plan import Plan
+from factor_windows.query import Query
 from factor_windows.spark.result import apply_post_aggregation
 from factor_windows.spark.types import microseconds
 from factor_windows.store.adopted import adopted_parts, is_whole, merge_adopted
@@ -66,7 +68,7 @@ def read_changes(
 ) -> Any:
     """Compute windows that have new events since a version, or have become final since."""
     plan = panes.planned(manifest, windows)
-    _check_upserts(plan)
+    check_upserts(plan)
     latest, before = manifest.latest, manifest.latest_in(since)
 
     def compute(each: Pass, empty: DataFrame) -> DataFrame:
@@ -81,8 +83,8 @@ def read_changes(
             end = f"({reader.on_spark.words.term(compiled.show.end)})"
             is_new += f" OR {condition(end, final, varies=True)}"
         rows = _where(rows, is_new, _not_expired(manifest, reader, compiled), is_whole(manifest, reader, compiled))
-        shown = apply_post_aggregation(each.query, reader.show(compiled, rows))
-        return _with_finality(shown, latest, delay) if plan.is_single else shown
+        shown = reader.show(compiled, rows)
+        return _finish(each.query, _with_finality(shown, latest, delay)) if plan.is_single else shown
 
     found = panes.computed(plan, manifest, compute)
     if not plan.is_single:
@@ -96,7 +98,7 @@ def explain_reading(
 ) -> str:
     """Say which panes answer a read, and in how many files they are."""
     [each] = panes.planned(manifest, windows).passes
-    plan = panes.reader(manifest, each, panes.empty(manifest)).plan
+    plan = panes.reader(manifest, each, with_columns(panes.empty(manifest), each.workload.derived)).plan
     reading = choose_reading(manifest, plan, starts, zone)
     lines = []
     for number, made in sorted(reach_of(plan, manifest.resolutions).items()):
@@ -199,8 +201,10 @@ def _not_expired(manifest: Manifest, reader: PaneReader, compiled: PhysicalPlan)
     for number, windows in reach_of(reader.plan, manifest.resolutions).items():
         gone = manifest.resolutions[number].since
         if gone is not None:
-            # An event that is gone may have been within a gap of the first that is left.
-            since |= {window: gone + (window.gap if isinstance(window, Session) else 0) for window in windows}
+            # An event that is gone may have been within a gap of the first that is left, and some time after the edge:
+            # a pane that begins before it is gone as a whole.
+            early = manifest.resolutions[number].panes.longest
+            since |= {window: gone + (window.gap + early if isinstance(window, Session) else 0) for window in windows}
     cases = [
         f"WHEN {place} THEN {since[node.window]}L"
         for place, node in enumerate(reader.plan.nodes)
@@ -212,7 +216,15 @@ def _not_expired(manifest: Manifest, reader: PaneReader, compiled: PhysicalPlan)
     return f"{start} >= CASE {reader.on_spark.names.node} {' '.join(cases)} ELSE {start} END"
 
 
-def _check_upserts(plan: Plan) -> None:
+def _finish(query: Query, rows: DataFrame) -> DataFrame:
+    """Show what a query shows, and what is final: by the window's own end, whatever is shown under this name."""
+    if not query.parsed_output:
+        return rows
+    return rows.select(*(F.expr(column.sql).alias(column.name) for column in query.parsed_output), "is_final")
+
+
+def check_upserts(plan: Plan) -> None:
+    """Refuse queries whose results no upserts can follow."""
     for query in plan.queries:
         sessions = [window for window in query.windows if isinstance(window, Session)]
         if sessions:
@@ -225,8 +237,14 @@ def _check_upserts(plan: Plan) -> None:
                 "a condition on results may come to drop a row, which no upsert can tell; create the store without it, "
                 "and apply it to what is read"
             )
-        if "window_end" not in query.columns:
-            raise QueryError("changes need the column window_end; leave it in the query's output")
+        missing = [name for name in ("window_id", "window_start", "window_end") if name not in query.columns]
+        if missing:
+            raise QueryError(f"changes need the column {missing[0]}; leave it in the query's output")
+        if query.output and not plan.is_single:
+            raise QueryError(
+                f"query {query.name!r} has an output of its own, and changes of several queries have theirs; create "
+                "the store without it"
+            )
 
 
 def _with_finality(rows: DataFrame, latest: int | None, delay: int | None) -> DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -17,8 +19,10 @@ from factor_windows.store.panes import StoredPanes, kept_in
 from factor_windows.store.reading import varying
 from factor_windows.store.zones import depends_on_zone
 
-ATTEMPTS = 10
+ATTEMPTS = 20
 """How often it is tried if other writers are faster each time."""
+LONGEST_WAIT = 2.0
+"""How many seconds it waits before the last of them, at most."""
 FEW_EVENTS = 100_000
 """So many events of a batch are grouped by one task, which takes less time than to shuffle."""
 _KIND, _CHUNK = CUT
@@ -74,6 +78,8 @@ def _append(
         except StoreConflictError:
             if attempt + 1 == ATTEMPTS:
                 raise
+            # Others try again as well: not all at the same time.
+            time.sleep(random.uniform(0, LONGEST_WAIT * (attempt + 1) / ATTEMPTS))
     raise AssertionError
 
 
@@ -85,7 +91,7 @@ def _check_fits(manifest: Manifest, writer: PaneWriter, events: DataFrame) -> No
     known = {field.name.lower(): field.dataType for field in kept.events}
     for field in writer.kept.events:
         before = known.get(field.name.lower())
-        if before is None or before != field.dataType:
+        if before is None or before.simpleString() != field.dataType.simpleString():
             what = "not there" if before is None else before.simpleString()
             raise StoreError(
                 f"the column {field.name!r} is {field.dataType.simpleString()} in these events, and {what} in those "
@@ -110,6 +116,7 @@ def with_kept(manifest: Manifest, writer: PaneWriter, rows: DataFrame) -> Manife
             kept=writer.kept.document(),
             rows=T.StructType(fields).jsonValue(),
             zone=_zone(rows) if matters else "",
+            is_local=isinstance(writer.on_spark.types.time, T.TimestampNTZType),
         )
     kept = kept_in(manifest)
     nullable = {field.name.lower() for field in writer.kept.events if field.nullable}

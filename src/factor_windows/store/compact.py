@@ -93,7 +93,7 @@ def _with_resolution(panes: StoredPanes, manifest: Manifest, wanted: Segmentatio
             f"keep one of {', '.join(each.panes.label for each in manifest.resolutions[1:]) or 'none'}"
         )
     merger = panes.merger(manifest, [first.panes, wanted])
-    finest = panes.rows(manifest, [part for part in manifest.parts if part.is_finest])
+    finest = panes.rows(manifest, [part for part in manifest.parts if part.node == 0])
     made = merger.merge(merger.coarsen(finest).where(f"{NODE} = 1"))
     more = replace(manifest, resolutions=(*manifest.resolutions, Resolution(wanted, chunk_of(wanted))))
     return panes.commit(_written(panes, more, made.withColumn(NODE, F.lit(len(manifest.resolutions))), set()))

@@ -67,6 +67,23 @@ def discard(path: Path) -> None:
         path.unlink()
 
 
+def touch(path: Path) -> bool:
+    """Make a file as new as one that was written now; say whether it is there."""
+    try:
+        os.utime(path)
+    except OSError:
+        return False
+    return True
+
+
+def is_older(path: Path, time: float) -> bool:
+    """Say whether a file, or a folder, has not changed since a time; not if it is gone."""
+    try:
+        return path.stat().st_mtime <= time
+    except OSError:
+        return False
+
+
 def discard_folder(path: Path) -> None:
     """Remove a folder with all that is in it, as far as that can be done."""
     shutil.rmtree(path, ignore_errors=True)

@@ -20,7 +20,7 @@ from factor_windows.spark.footers import contents_of
 from factor_windows.store import files
 from factor_windows.store.manifest import FORMAT, Manifest, Part, plain, read_item
 
-CUT = ("kind", "chunk")
+CUT = ("pane_kind", "pane_chunk")
 """The columns that files are cut by: the kind of panes, and the number of a stretch of time."""
 _WRITING = {
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
@@ -57,8 +57,9 @@ class Folder:
             raise StoreError(f"{self.path} has files that are no store; name a folder that is new or empty")
         for name in (_MANIFESTS, _LISTS, _DATA):
             files.make_folder(self.path / name)
-        self._publish(manifest)
-        if not files.create(self.path / _STORE, json.dumps({"format": FORMAT, **document}, indent=1)):
+        if not self._publish(manifest) or not files.create(
+            self.path / _STORE, json.dumps({"format": FORMAT, **document}, indent=1)
+        ):
             raise StoreError(f"there is a store in {self.path} already; fw.Store.open(spark, ...) opens it")
 
     def open(self) -> dict[str, Any]:
@@ -87,16 +88,18 @@ class Folder:
                 return known
             try:
                 return self._read(self._document(newest))
-            except FileNotFoundError:
-                # Many versions have come meanwhile, and the oldest have gone.
-                continue
+            except FileNotFoundError as trouble:
+                # Many versions may have come meanwhile, and the oldest have gone.
+                if self._place(newest).exists():
+                    raise StoreError(f"{self._place(newest)} names {trouble.filename}, which is gone") from None
             except (ValueError, KeyError, TypeError) as trouble:
                 raise StoreError(f"{self._place(newest)} is damaged: {type(trouble).__name__} {trouble}") from None
 
     def commit(self, manifest: Manifest) -> None:
         """Make a version the newest, unless another one with its number has come before."""
-        if not self._publish(manifest) or max(self._versions()) > manifest.version:
-            # An old number may be free again, once so many others have come that its manifest is gone.
+        is_newest = max(self._versions(), default=-1) < manifest.version and self._publish(manifest)
+        # A number may be free again, once so many others have come that its manifest is gone.
+        if not is_newest or max(self._versions()) >= manifest.version + _VERSIONS:
             raise StoreConflictError(
                 f"another writer has made version {manifest.version} of the store in {self.path} meanwhile; "
                 "nothing was changed, so try again"
@@ -134,11 +137,17 @@ class Folder:
         kept, named = ({Path(path).parts[1] for path in paths} for paths in (waiting, dict(manifest.removed)))
         old = now - max(retain, _ORPHAN)
         for folder in (self.path / _DATA).iterdir():
-            if folder.name not in kept and (folder.name in named or folder.stat().st_mtime <= old):
+            if folder.name not in kept and (folder.name in named or files.is_older(folder, old)):
                 files.discard_folder(folder)
-        used = {name for names in self._document(manifest.version)["lists"].values() for name in names}
-        for each in (self.path / _LISTS).iterdir():
-            if each.name not in used and each.stat().st_mtime <= old:
+        try:
+            used = {name for names in self._document(manifest.version)["lists"].values() for name in names}
+        except FileNotFoundError:
+            # Others have been busy; they clean as well.
+            return
+        unused = (each for each in (self.path / _LISTS).iterdir() if each.name not in used)
+        drafts = (self.path / _MANIFESTS).glob(".*")
+        for each in (*unused, *drafts):
+            if files.is_older(each, old):
                 files.discard(each)
 
     def still_there(self, removed: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
@@ -186,7 +195,7 @@ class Folder:
         for place in range(0, full, _LIST):
             block = items[place : place + _LIST]
             key = hash(tuple(item.path if isinstance(item, Part) else item for item in block))
-            if key not in self._names:
+            if key not in self._names or not files.touch(self.path / _LISTS / self._names[key]):
                 name = f"{uuid4().hex}.json"
                 files.create(self.path / _LISTS / name, json.dumps([plain(item) for item in block]))
                 self._names[key], self._lists[name] = name, tuple(block)

@@ -112,6 +112,8 @@ class Manifest:
     """The columns of rows."""
     zone: str = ""
     """The session's time zone when the first events came, if it matters to them."""
+    is_local: bool = False
+    """Whether times are local ones, which have no zone."""
     batches: tuple[str, ...] = ()
     """The names of batches that were appended."""
     streams: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -164,6 +166,7 @@ class Manifest:
             "kept": self.kept,
             "rows": self.rows,
             "zone": self.zone,
+            "is_local": self.is_local,
             "streams": {name: list(last) for name, last in self.streams.items()},
             "history": [list(each) for each in self.history],
             "adopted": None if self.adopted is None else self.adopted.document(),
@@ -185,6 +188,7 @@ class Manifest:
             kept=found["kept"],
             rows=found["rows"],
             zone=found["zone"],
+            is_local=found["is_local"],
             streams={name: (number, version) for name, (number, version) in found["streams"].items()},
             history=tuple((version, latest) for version, latest in found["history"]),
             adopted=Adopted.of_document(adopted) if (adopted := found.get("adopted")) else None,

@@ -9,7 +9,6 @@ from os import PathLike, fspath
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
 from factor_windows.algebra.calendar import AnyWindow
@@ -25,13 +24,13 @@ from factor_windows.serialize import query_document, read_query
 from factor_windows.spark.checkpoint import name_of_stream
 from factor_windows.spark.messages import check_events
 from factor_windows.store.adopt import adopt_stream
-from factor_windows.store.answer import explain_reading, read_changes, read_windows
+from factor_windows.store.answer import check_upserts, explain_reading, read_changes, read_windows
 from factor_windows.store.append import append_batch, append_micro_batch
 from factor_windows.store.compact import compact, expire
 from factor_windows.store.folder import Folder
 from factor_windows.store.instants import as_text, micros_of
 from factor_windows.store.manifest import Adopted, Manifest
-from factor_windows.store.panes import StoredPanes, kept_in, plan_queries, sizes
+from factor_windows.store.panes import StoredPanes, plan_queries, sizes
 from factor_windows.store.reading import Range
 from factor_windows.store.resolutions import choose_resolutions
 
@@ -144,6 +143,8 @@ class Store:
         check_events(events)
         if not events.isStreaming:
             raise OptionError("these events are a batch; append() adds them")
+        if on_changes is not None:
+            check_upserts(plan_queries(self.queries, is_single=self._panes.is_single))
         location, place = self.location, fspath(checkpoint).rstrip("/")
         # Where Spark runs this in a process of its own, nothing of this one is there.
         opened: dict[str, Any] = {}
@@ -269,11 +270,8 @@ class Store:
 
     def _zone(self, manifest: Manifest) -> str:
         """Return the time zone that times without one are in; nothing if the events' are local already."""
-        if manifest.kept is not None:
-            kept = kept_in(manifest)
-            kinds = {field.name.lower(): field.dataType for field in kept.events}
-            if isinstance(kinds.get(kept.time.strip("`").lower()), T.TimestampNTZType):
-                return ""
+        if manifest.is_local:
+            return ""
         return self.spark.conf.get("spark.sql.session.timeZone") or "UTC"
 
 

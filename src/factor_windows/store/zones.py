@@ -9,13 +9,16 @@ from factor_windows.engines.spark_panes import Kept
 from factor_windows.functions.expression import columns_of, parse_once
 from factor_windows.query import Query
 
-_TIMES = (T.TimestampType, T.TimestampNTZType, T.DateType)
+_TIMES = ("timestamp", "date")
+"""What the types of times are called, also inside of others."""
+_BLIND = (exp.And, exp.Or, exp.Coalesce, exp.Case, exp.If, exp.Concat, exp.Lower, exp.Upper, exp.Substring, exp.Abs)
+"""Functions that look at no clock. Of any other it is not known."""
 
 
 def depends_on_zone(query: Query, kept: Kept) -> bool:
     """Say whether a time is a date, which begins somewhere, or an expression may look at a wall clock."""
     kinds = {field.name.lower(): field.dataType for field in kept.events}
-    times = {name for name, kind in kinds.items() if isinstance(kind, _TIMES)}
+    times = {name for name, kind in kinds.items() if any(word in kind.simpleString() for word in _TIMES)}
     plain = kinds.get(kept.time.strip("`").lower())
     if plain is None or isinstance(plain, T.DateType):
         return True
@@ -29,4 +32,5 @@ def _may_look(text: str, times: set[str]) -> bool:
     tree = parse_once(text)
     if isinstance(tree, exp.Column):
         return False
-    return bool(tree.find(exp.Cast)) or any(name.lower() in times for name in columns_of(text))
+    calls = (call for call in tree.find_all(exp.Func) if not isinstance(call, _BLIND))
+    return next(calls, None) is not None or any(name.lower() in times for name in columns_of(text))
