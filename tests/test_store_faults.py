@@ -108,7 +108,7 @@ def test_a_stream_that_is_killed_goes_on_and_has_each_event_once(spark, tmp_path
     drawn = random.Random(3)
     batches = [
         [{"ts": drawn.randrange(200_000), "k": drawn.choice("ab"), "i": drawn.randrange(9), "v": 1.0} for _ in range(8)]
-        for _ in range(6)
+        for _ in range(max(6, KILLS))
     ]
     events = write_batches(spark, tmp_path / "in", batches, SCHEMA)
     fw.Store.create(spark, tmp_path / "store", query)
@@ -118,7 +118,7 @@ def test_a_stream_that_is_killed_goes_on_and_has_each_event_once(spark, tmp_path
         table.update(by_instance(query, rows.drop("is_final")))
 
     while True:
-        kills.after(drawn.randrange(30)) if died < KILLS else kills.never()
+        kills.after(drawn.randrange(30 if KILLS < 10 else 12)) if died < KILLS else kills.never()
         store = fw.Store.open(spark, tmp_path / "store")
         running = store.write_stream(
             stream_of(spark, tmp_path / "in", SCHEMA),
