@@ -10,10 +10,10 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from factor_windows.engines.spark_panes import APPENDED, START, VERSION, PaneWriter
+from factor_windows.engines.spark_panes import APPENDED, VERSION, PaneWriter
 from factor_windows.errors import StoreConflictError, StoreError
 from factor_windows.spark.look import number_of
-from factor_windows.store.folder import CUT
+from factor_windows.store.folder import cut
 from factor_windows.store.manifest import Manifest
 from factor_windows.store.panes import StoredPanes, kept_in
 from factor_windows.store.reading import varying
@@ -25,7 +25,6 @@ LONGEST_WAIT = 2.0
 """How many seconds it waits before the last of them, at most."""
 FEW_EVENTS = 100_000
 """So many events of a batch are grouped by one task, which takes less time than to shuffle."""
-_KIND, _CHUNK = CUT
 
 
 def append_batch(panes: StoredPanes, events: DataFrame, name: str | None) -> int:
@@ -71,8 +70,7 @@ def _append(
         length = manifest.resolutions[0].chunk
         few = own.coalesce(1) if is_batch and number_of(events) <= FEW_EVENTS else own
         rows = writer.lift(few, APPENDED, f"{varying(following, writer.on_spark.names.start)} AS {VERSION}")
-        cut = f"{APPENDED} AS {_KIND}", f"({START} - pmod({START}, {length}L)) div {length}L AS {_CHUNK}"
-        parts = panes.folder.write(rows.selectExpr("*", *cut), version=following)
+        parts = panes.folder.write(cut(rows, f"{length}L"), version=following)
         try:
             return panes.commit(mark(with_kept(manifest, writer, rows).appended(parts))).version
         except StoreConflictError:

@@ -15,13 +15,12 @@ from factor_windows.engines.spark_panes import NODE, START
 from factor_windows.errors import StoreError
 from factor_windows.functions.expression import quoted
 from factor_windows.search.plan_panes import cannot_make
-from factor_windows.store.folder import CUT
+from factor_windows.store.folder import CUT, cut
 from factor_windows.store.manifest import Manifest, Part, Resolution
 from factor_windows.store.panes import StoredPanes, columns_of
 from factor_windows.store.resolutions import chunk_of
 
 ROWS_PER_FILE = 5_000_000
-_KIND, _CHUNK = CUT
 
 
 def compact(panes: StoredPanes) -> Manifest:
@@ -73,8 +72,7 @@ def _written(panes: StoredPanes, manifest: Manifest, rows: DataFrame, gone: set[
             rows = rows.where(f"{NODE} <> {number} OR {START} >= {each.since}L")
     # Sums of decimals become wider whenever they are merged.
     rows = rows.select(*(rows[quoted(field.name)].cast(field.dataType) for field in columns_of(manifest)))
-    cut = rows.selectExpr("*", f"{NODE} AS {_KIND}", f"({START} - pmod({START}, {length})) div {length} AS {_CHUNK}")
-    ordered = cut.repartition(*CUT).sortWithinPartitions(*CUT, START)
+    ordered = cut(rows, length).repartition(*CUT).sortWithinPartitions(*CUT, START)
     parts = panes.folder.write(ordered, version=manifest.version + 1, per_file=ROWS_PER_FILE)
     kept = replace(manifest, removed=panes.folder.still_there(manifest.removed))
     return kept.replaced(gone, parts, time.time())

@@ -13,7 +13,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from factor_windows.engines.spark_panes import LAST, START, VERSION
+from factor_windows.engines.spark_panes import LAST, NODE, START, VERSION
 from factor_windows.errors import StoreConflictError, StoreError
 from factor_windows.spark.checkpoint import literally
 from factor_windows.spark.footers import contents_of
@@ -36,6 +36,12 @@ _VERSIONS = 20
 """How many of the last manifests stay."""
 _ORPHAN = 86_400
 """After how many seconds a folder that no manifest has named is taken to be left over by a writer that is gone."""
+
+
+def cut(rows: DataFrame, length: str) -> DataFrame:
+    """Add the columns that files are cut by, for stretches of time of a length, in SQL."""
+    kind, chunk = CUT
+    return rows.selectExpr("*", f"{NODE} AS {kind}", f"({START} - pmod({START}, {length})) div {length} AS {chunk}")
 
 
 Item = Part | str | tuple[str, float]

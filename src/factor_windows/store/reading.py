@@ -17,7 +17,6 @@ MOST_RANGES = 16
 """How many stretches of time a read is restricted to; more are joined where the least is between them."""
 Range = tuple[float, float]
 """A stretch of time in microseconds, its end not included."""
-EVERYTHING: tuple[Range, ...] = ((-inf, inf),)
 
 
 @dataclass(frozen=True, slots=True)
