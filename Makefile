@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench evaluation fuzz soak cluster audit oldest docs page lock clean
+.PHONY: help setup demo test check format bench evaluation fuzz soak cluster integrations audit oldest docs page lock clean
 
 help: ## list these targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.installed ## make the environment in .venv, and Java if it is missing
 	@scripts/ensure-java
@@ -49,6 +49,11 @@ cluster: $(VENV)/.installed-dev setup ## kill streams, executors, workers and dr
 	@FACTOR_WINDOWS_KILLS=10 FACTOR_WINDOWS_ROUNDS=10 $(BIN)/pytest -m "cluster or not cluster" \
 	  tests/test_cluster.py tests/test_spark_stream.py -k "survives or killed"
 
+integrations: $(VENV)-integrations/.installed ## the tests with Kafka, Delta, Iceberg and Connect, with a Spark that all of them exist for
+	@scripts/ensure-java
+	@scripts/ensure-jars
+	@FACTOR_WINDOWS_INTEGRATIONS=1 $(VENV)-integrations/bin/pytest -o filterwarnings= tests/integrations
+
 audit: ## look up the locked dependencies among known faults, where the database can be reached
 	@$(PYTHON) -m venv $(VENV)-audit
 	@$(VENV)-audit/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1
@@ -77,9 +82,12 @@ lock: $(VENV)/.installed-dev ## choose the versions of all dependencies anew
 	@echo "pyspark==4.0.*" | $(BIN)/uv pip compile pyproject.toml --group build --group dev --universal \
 	  --python-version 3.11 --upgrade --generate-hashes --no-annotate --custom-compile-command "make lock" --quiet \
 	  --override - -o requirements-oldest.lock
+	@echo "pyspark[connect,pipelines]==4.1.*" | $(BIN)/uv pip compile pyproject.toml --group build \
+	  --group integrations --universal --python-version 3.11 --upgrade --generate-hashes --no-annotate \
+	  --custom-compile-command "make lock" --quiet --override - -o requirements-integrations.lock
 
 clean: ## remove the environments and all caches
-	@rm -rf $(VENV) $(VENV)-audit $(VENV)-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(VENV)-audit $(VENV)-oldest $(VENV)-integrations jars .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 # Hatchling is in the lock, so the project itself is built without fetching anything that is not.
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(1) && \
@@ -93,6 +101,13 @@ $(VENV)/.installed-dev: requirements-dev.lock pyproject.toml | $(BIN)/pip
 	@echo "installing into $(VENV), with what tests need ..."
 	@$(call INSTALL,requirements-dev.lock)
 	@touch $(VENV)/.installed
+
+$(VENV)-integrations/.installed: requirements-integrations.lock pyproject.toml
+	@echo "installing into $(VENV)-integrations ..."
+	@$(PYTHON) -m venv $(VENV)-integrations
+	@$(VENV)-integrations/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-integrations.lock
+	@$(VENV)-integrations/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
 
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
