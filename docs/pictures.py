@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import chdir, redirect_stdout
 from io import StringIO
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,10 +35,10 @@ def draw(folder: Path) -> None:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """List the arguments of every line that calls the command line; a backslash continues a line."""
+    """List the arguments of every line that calls the command line, up to a >; a backslash continues a line."""
     for line in text.replace("\\\n", " ").splitlines():
         if line.startswith(CALLS):
-            yield shlex.split(line, comments=True)[1:]
+            yield list(takewhile(lambda part: part != ">", shlex.split(line, comments=True)[1:]))
 
 
 def setup(sphinx: Sphinx) -> dict[str, bool]:

@@ -9,6 +9,7 @@ from dataclasses import fields
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
+from textwrap import dedent
 from xml.etree import ElementTree
 
 import pytest
@@ -160,6 +161,21 @@ def test_every_command_that_a_page_shows_can_be_given():
         assert command.make_context(name, arguments).info_name == name
         seen.add(name)
     assert seen >= {"explain", "rewrite", "run", "demo", "calibrate"}
+
+
+def test_code_that_needs_what_is_not_here_compiles():
+    shown = [code for page in PAGES for language, code, _ in blocks(page) if language == "py"]
+    assert any("airflow" in code for code in shown)
+    for code in shown:
+        compile(dedent(code), "a page", "exec")
+
+
+def test_what_the_page_of_integrations_shows_is_in_the_example_that_it_names():
+    text = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
+    shown = re.findall(r"From \[[^]]*\]\(\.\./(examples/[^)]*)\):\n\n```\w+\n(.*?)```", text, re.DOTALL)
+    assert len(shown) == text.count("From [")
+    for example, code in shown:
+        assert code in (ROOT / example).read_text(encoding="utf-8")
 
 
 def test_every_target_that_a_page_names_is_in_the_makefile():

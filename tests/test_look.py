@@ -254,3 +254,12 @@ def test_what_is_made_of_several_calls_is_shown_by_its_name(spark, lengths):
     windows = list(map(fw.tumbling, lengths))
     found = fw.aggregate(events, time="ts", windows=windows, aggregates=["max(v) - min(v) AS spread"])
     assert {row["spread"] for row in found.where("window_id = '20 seconds'").collect()} == {19}
+
+
+@pytest.mark.parametrize("condition", ["1 = 0", "device = -1"])
+def test_no_events_have_no_windows(spark, condition):
+    windows = [fw.tumbling("20m"), fw.tumbling("30m"), fw.tumbling("1h")]
+    events = spark.range(10).selectExpr("timestamp_seconds(id) AS ts", "id AS device").where(condition)
+    for run in (fw.aggregate, lambda events, **asked: fw.optimize(fw.Query(**asked)).run(events)):
+        for rows in (events, events.limit(0)):
+            assert run(rows, time="ts", keys=["device"], windows=windows, aggregates=["count(*)"]).count() == 0

@@ -31,7 +31,7 @@ from factor_windows import (
 )
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
-from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
+from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation, notes_of
 from factor_windows.spark.split_by_query import QUERIES
 
 CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "3"))
@@ -360,7 +360,7 @@ def test_rows_are_split_by_a_plan_that_was_sent_elsewhere(spark):
         "low": [("1 minute", 7.0)],
         "n": [(4,)],
     }
-    assert split["low"].schema["window_id"].metadata == {WINDOW_NAMES: ["1 minute"]}
+    assert split["low"].schema["window_id"].metadata == notes_of(plan.queries[0])
 
 
 def test_nothing_that_is_written_on_a_column_is_executed(spark):

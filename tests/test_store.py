@@ -309,3 +309,18 @@ def test_describe_is_plain(spark, tmp_path):
     assert told["version"] == store.version == 1
     assert told["batches"] == 1
     assert told["appended"]["files"] > 0
+
+
+def test_an_earlier_version_is_read_as_it_was(spark, tmp_path):
+    query = query_of(FIXED)
+    store = fw.Store.create(spark, tmp_path / "store", query)
+    rows = rows_of("travel", 60)
+    for begin in (0, 20, 40):
+        store.append(frame(spark, rows[begin : begin + 20]))
+    for version in (1, 2, 3):
+        assert_same(by_instance(query, store.read(version=version)), expected(spark, query, rows[: version * 20]))
+    store.compact(retain="0 seconds")
+    with pytest.raises(fw.StoreError, match=r"version 2 of the store in .* is no longer there"):
+        store.read(version=2)
+    with pytest.raises(fw.OptionError, match="version 9 is none of the versions 0 to 4 of the store"):
+        store.read(version=9)

@@ -169,14 +169,14 @@ def test_a_compaction_that_comes_too_late_changes_nothing_and_says_so(spark, tmp
     store = fw.Store.create(spark, tmp_path / "store", query)
     rows = rows_of("late", 40)
     store.append(frame(spark, rows[:20]))
-    other, commit = fw.Store.open(spark, tmp_path / "store"), store._panes.folder.commit
+    other, commit = fw.Store.open(spark, tmp_path / "store"), store._panes.place.commit
 
-    def commit_late(manifest):
+    def commit_late(*manifest, **parts):
         monkeypatch.undo()
         other.append(frame(spark, rows[20:]))
-        commit(manifest)
+        commit(*manifest, **parts)
 
-    monkeypatch.setattr(store._panes.folder, "commit", commit_late)
+    monkeypatch.setattr(store._panes.place, "commit", commit_late)
     with pytest.raises(fw.StoreConflictError, match=r"another writer has made version 2 .* try again"):
         store.compact()
     assert_same(by_instance(query, store.read()), expected(spark, query, rows))
@@ -198,7 +198,7 @@ def test_a_number_that_is_free_again_is_not_taken(spark, tmp_path):
         store.append(frame(spark, rows_of(number, 1)))
     assert not (tmp_path / "store" / "manifests" / "000000001.json").exists()
     with pytest.raises(fw.StoreConflictError):
-        store._panes.folder.commit(stale.appended(()))
+        store._panes.place.commit(stale.following())
     assert fw.Store.open(spark, tmp_path / "store").version == 24
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from factor_windows.spark.split_by_query import split_by_query as fan_out
     from factor_windows.spark.wide import wide
     from factor_windows.store import Store
+    from factor_windows.store.upsert import upsert
 
 __version__ = "0.2.0.dev0"
 __all__ = [
@@ -67,6 +68,7 @@ __all__ = [
     "split_by_query",
     "sql",
     "tumbling",
+    "upsert",
     "use_rocksdb",
     "wide",
 ]
@@ -75,6 +77,7 @@ _ON_SPARK = {
     "analyze": "spark.analyze",
     "fan_out": "spark.split_by_query",
     "split_by_query": "spark.split_by_query",
+    "upsert": "store.upsert",
     "use_rocksdb": "engines.spark_stream",
     "wide": "spark.wide",
 }

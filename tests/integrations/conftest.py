@@ -53,6 +53,9 @@ def lake_settings(warehouse):
         "spark.driver.memory": "2g",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
+        # Most of a tiny query's time goes into generating and compiling its code.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
 
 
@@ -76,8 +79,19 @@ def spark(warehouse):
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory):
     """A Kafka broker that runs; its topics come into being, with two partitions, when they are written to."""
-    from kafka_broker import Broker
+    from benchmarks.kafka_broker import Broker
 
     running = Broker(tmp_path_factory.mktemp("kafka")).start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def connect(tmp_path_factory):
+    """A Spark Connect server that runs, with Delta, Iceberg and Kafka."""
+    from connect_server import ConnectServer
+
+    folder = tmp_path_factory.mktemp("connect")
+    running = ConnectServer(folder, lake_settings(folder)).start()
     yield running
     running.stop()

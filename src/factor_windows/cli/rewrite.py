@@ -10,6 +10,7 @@ import typer
 from factor_windows.cli.options import Dialect, Json, QueryFile, Search, Time, read_text
 from factor_windows.search import optimize
 from factor_windows.sql.parse import read
+from factor_windows.sql.templates import Template
 
 
 def rewrite(
@@ -20,19 +21,28 @@ def rewrite(
     search: Search = "best",
     as_json: Json = False,
 ) -> None:
-    """Rewrite a SQL query over many windows into one that shares their work, and print it."""
+    """Rewrite a SQL query over many windows into one that shares their work, and print it.
+
+    A model of dbt may name its tables by Jinja, as in FROM {{ ref('readings') }}.
+    """
     from factor_windows.engines.sql import emit_statement
     from factor_windows.explain.document import document
 
     options: dict[str, Any] = {"search": search}
     rewritten = []
-    for statement in read(read_text(query), dialect=dialect, time=time):
+    template = Template.of(read_text(query))
+    for statement in read(template.query, dialect=dialect, time=time):
         plans = [optimize(part, **options) for part in statement.queries]
         text = emit_statement(statement, plans, dialect=to)
-        described = {"sql": text, "dialect": to, "into": statement.into or None, "plans": [document(p) for p in plans]}
+        described = {
+            "sql": template.fill(text),
+            "dialect": to,
+            "into": statement.into or None,
+            "plans": [document(p) for p in plans],
+        }
         rewritten.append((described, [*(f"-- {note}" for note in statement.notes), text]))
     if as_json:
         found = [described for described, _ in rewritten]
         print(json.dumps(found[0] if len(found) == 1 else found, indent=2, ensure_ascii=False))
         return
-    print(";\n\n".join("\n".join(lines) for _, lines in rewritten))
+    print(template.fill(";\n\n".join("\n".join(lines) for _, lines in rewritten)))

@@ -94,7 +94,7 @@ def create(
 
     queries = _queries_of(question)
     with _explained_files():
-        store = Store.create(_without_spark(), location, queries, finest=finest, delay=delay)
+        store = Store.create(_settings(), location, queries, finest=finest, delay=delay)
     described = store.describe()
     if as_json:
         _print_json(described)
@@ -204,10 +204,8 @@ def expire(
 @app.command()
 def describe(location: Location, as_json: Json = False) -> None:
     """Show what a store is for, and what it holds."""
-    from factor_windows.store import Store
-
     with _explained_files():
-        store = Store.open(_without_spark(), location)
+        store = _without_spark(location)
         described = store.describe()
     if as_json:
         _print_json(described)
@@ -266,11 +264,20 @@ def _opened(location: str, master: str | None) -> Iterator[Store]:
 
     with _explained_files(), without_json():
         # A wrong location is told before Spark starts, which takes seconds.
-        Store.open(_without_spark(), location)
+        _without_spark(location)
         yield Store.open(session(master=master), location)
 
 
-def _without_spark() -> SparkSession:
+def _without_spark(location: str) -> Store:
+    """Open a store in a folder that is asked for no more than what its files tell."""
+    from factor_windows.store import Store
+    from factor_windows.store.folder import Folder
+
+    folder = Folder(location)
+    return Store(_settings(), folder, folder.open())
+
+
+def _settings() -> SparkSession:
     """Stand in for a session where a store asks for no more than its settings."""
     from factor_windows.spark.session import settings
 

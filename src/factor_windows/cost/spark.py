@@ -94,7 +94,7 @@ class SparkCost(CostModel):
         dense = DENSE * number_of_keys * length / max(common_step(query.names), DENSEST)
         each = float(given or dense)
         assumed = given is None
-        units = events / each
+        units = max(1, events) / each
         packing = None if combinations else Packing.of(query)
         return cls(
             length,
@@ -125,7 +125,7 @@ class SparkCost(CostModel):
         rate = self.rate if look.rate is None or self.combinations else look.rate * self.unit / 1_000_000
         keys = self.keys if look.keys is None or self.combinations else float(look.keys)
         assumed = self.assumed and rate == self.rate
-        found = replace(self, rate=rate, keys=keys, assumed=assumed, units=look.events / rate)
+        found = replace(self, rate=rate, keys=keys, assumed=assumed, units=max(1, look.events) / rate)
         return replace(found, values=look.values, guessed=False) if self.guessed and look.values else found
 
     @property

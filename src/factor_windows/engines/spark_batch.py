@@ -34,7 +34,8 @@ from factor_windows.spark.absent import check_absent
 from factor_windows.spark.look import look
 from factor_windows.spark.messages import check_events, spark_says
 from factor_windows.spark.naive import naive
-from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
+from factor_windows.spark.result import apply_post_aggregation, note_windows
+from factor_windows.spark.settings import setting, shuffle_partitions
 from factor_windows.spark.typed import has_maps
 from factor_windows.spark.types import check_time, microseconds, packing_of
 from factor_windows.tree import Pass
@@ -121,7 +122,7 @@ def _own_query(query: Query, events: DataFrame) -> DataFrame:
     check_absent(query, events)
     with spark_says("Spark cannot read the query"):
         check_time(query, events)
-        return naive(query, events).withMetadata("window_id", {WINDOW_NAMES: list(query.window_names)})
+        return note_windows(query, naive(query, events))
 
 
 def plan_and_run(plan: Plan, events: DataFrame) -> DataFrame:
@@ -220,11 +221,11 @@ def _count_or_not(plan: Pass, counting: PhysicalPlan) -> PhysicalPlan:
 
 
 def _partitions(on_spark: SparkColumns) -> int:
-    return int(on_spark.session.conf.get("spark.sql.shuffle.partitions") or PARTITIONS)
+    return shuffle_partitions(on_spark.session) or PARTITIONS
 
 
 def _reuses(on_spark: SparkColumns) -> bool:
-    return on_spark.session.conf.get("spark.sql.exchange.reuse", "true") == "true"
+    return setting(on_spark.session, "spark.sql.exchange.reuse", "true") == "true"
 
 
 def render(compiled: PhysicalPlan, on_spark: SparkColumns, events: DataFrame) -> DataFrame:

@@ -19,7 +19,8 @@ from factor_windows.query import WINDOW_COLUMNS, Query
 from factor_windows.spark.absent import check_absent
 from factor_windows.spark.messages import spark_says
 from factor_windows.spark.nullability import text_of
-from factor_windows.spark.result import WINDOW_NAMES, keeps_groups
+from factor_windows.spark.result import note_windows, notes_of
+from factor_windows.spark.settings import keeps_groups
 from factor_windows.spark.types import ResultColumn, Types, microseconds, timestamp, types_of
 
 SECOND = 1_000_000
@@ -152,11 +153,10 @@ class SparkColumns:
 
     def noted(self, shown: DataFrame) -> DataFrame:
         """Note on the columns of a result what its windows are, and what the events had noted on their keys."""
-        windows = {WINDOW_NAMES: list(dict.fromkeys(self.query.window_names))}
         notes = {key.name: key.metadata for key in self.types.keys if key.metadata and self._as_bytes(key)}
         if not notes:
-            return shown.withMetadata("window_id", windows)
-        notes["window_id"] = windows
+            return note_windows(self.query, shown)
+        notes["window_id"] = notes_of(self.query)
         return shown.select(*(F.col(quoted(name)).alias(name, metadata=notes.get(name)) for name in shown.columns))
 
     def _value(self, value: Term, result: ResultColumn) -> str | SparkColumn:

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import islice
 from math import ceil, inf
 from os import PathLike
+from warnings import warn
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -26,7 +27,8 @@ from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.search.plan_request import plan_in_one_pass, plan_request
 from factor_windows.spark.messages import spark_says
 from factor_windows.spark.nullability import never_null
-from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
+from factor_windows.spark.restricted import persist
+from factor_windows.spark.result import apply_post_aggregation, note_windows, notes_of
 from factor_windows.spark.split_by_query import remember
 from factor_windows.spark.types import has_calendars
 from factor_windows.tree import Pass
@@ -37,18 +39,23 @@ OWN = ("query_id", *WINDOW_ENDS)
 """The columns that every row of a stream of several queries has, beside one for each query."""
 ROWS_PER_PARTITION = 50_000
 """How many rows of the common result are worth a partition, where it is known how many there are."""
+NOTHING_KEPT = (
+    "this session keeps no rows, so each of the results reads the events anew; to read them once, write "
+    "plan.partials(events) to a table and give that to plan.merge"
+)
 
 
 class Results(dict[str, DataFrame]):
     """The results of several queries by their names.
 
     They share one pass over the events: Spark keeps its outcome when the first result is computed, for all others.
-    `unpersist()`, or the end of a `with` block, lets go of it.
+    `unpersist()`, or the end of a `with` block, lets go of it. A serverless session keeps nothing: each result then
+    computes the pass anew.
     """
 
     def __init__(self, results: Mapping[str, DataFrame], kept: Sequence[DataFrame]) -> None:
         super().__init__(results)
-        self._kept = kept
+        self.kept = tuple(kept)
 
     def __enter__(self) -> Results:
         return self
@@ -58,13 +65,17 @@ class Results(dict[str, DataFrame]):
 
     def unpersist(self) -> None:
         """Let go of what is kept; results that are asked for later are computed anew."""
-        for rows in self._kept:
+        for rows in self.kept:
             rows.unpersist()
 
 
 def batch(plan: Plan, events: DataFrame, *, looks: bool = True) -> Results:
     """Compute all queries over a batch of events; unless its statistics were given, each pass `looks` at them."""
-    return split_results(fit_to_events(plan, events), events, partial(one_batch.run, looks=looks))
+    fitting = fit_to_events(plan, events)
+    results = split_results(fitting, events, partial(one_batch.run, looks=looks))
+    if len(results.kept) < sum(map(_is_shared, fitting.passes)):
+        warn(NOTHING_KEPT, stacklevel=3)
+    return results
 
 
 def flush(
@@ -89,13 +100,18 @@ def split_results(plan: Plan, events: DataFrame, compute: Callable[[Pass, DataFr
     shown = _shown(plan, events)
     for each in plan.passes:
         rows = compute(each, with_columns(events, each.workload.derived))
-        if len(each.workload.members) > 1:
+        if _is_shared(each):
             few = _partitions(each)
             rows = rows.coalesce(few) if few else rows
-            kept.append(rows.persist())
+            if persist(rows):
+                kept.append(rows)
         for member in each.workload.members:
             results[member.name] = apply_post_aggregation(member.query, _own(member, rows, shown[member.name]))
     return Results({query.name: results[query.name] for query in plan.queries}, kept)
+
+
+def _is_shared(each: Pass) -> bool:
+    return len(each.workload.members) > 1
 
 
 def _partitions(each: Pass) -> int | None:
@@ -247,7 +263,7 @@ def _own(member: Member, rows: DataFrame, shown: Shown) -> DataFrame:
         window = f"explode({_case(arrays)})"
     columns = shown.columns(member, window)
     texts = [f"{column} AS {quoted(label)}" for column, label in zip(columns, shown.labels, strict=True)]
-    return found.selectExpr(*texts).withMetadata(WINDOW_ID, {WINDOW_NAMES: _window_names(member)})
+    return note_windows(member.query, found.selectExpr(*texts))
 
 
 def _case(pairs: list[tuple[str, str]]) -> str:
@@ -266,12 +282,8 @@ def _seen(member: Member) -> str:
 
 def _columns(member: Member, shown: Shown) -> list[Column]:
     """Return a query's own columns, called as it would call them alone."""
-    noted = {WINDOW_NAMES: _window_names(member)}
+    noted = notes_of(member.query)
     return [
         F.expr(column).alias(label, **({"metadata": noted} if label == WINDOW_ID else {}))
         for column, label in zip(shown.columns(member, WINDOW_ID), shown.labels, strict=True)
     ]
-
-
-def _window_names(member: Member) -> list[str]:
-    return list(dict.fromkeys(member.query.window_names))

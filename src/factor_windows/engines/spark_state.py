@@ -63,19 +63,22 @@ class StreamState:
             rows = self._kept(number).unionByName(given)
         return rows
 
-    def times_seen(self, edge: int) -> tuple[int, int]:
+    def times_seen(self, edge: int) -> tuple[int, int] | None:
         """Return a time that some event has reached, and one that none has, if windows are closed up to the `edge`.
 
-        Each event is in an instance of every window of the first operator: in one that is open, or one that is closed.
+        Nothing, if no window of the first operator is open. Each event is in an instance of every window of it: in one
+        that is open, or one that is closed.
         """
         names, time, nodes = self.on_spark.names, self.on_spark.types.time, self.compiled.layout.levels[0].nodes
         node = f"key.{names.node}" if len(nodes) > 1 else str(nodes[0])
         times = (f"{microseconds(f'key.{self._window}.{side}', time)} AS {side}" for side in ("start", "end"))
         rows = self._state(0).selectExpr(f"{node} AS node", *times)
         found = rows.groupBy("node").agg(F.max("start"), F.max("end")).collect()
+        if not found:
+            return None
         # One that grows has instances that begin, as it counts them, after an event in them.
         reached = [start for place, start, _ in found if not isinstance(self.plan.nodes[place].window, Growing)]
-        return max([edge, *reached]), min((max(edge, end) for _, _, end in found), default=edge)
+        return max([edge, *reached]), min(max(edge, end) for _, _, end in found)
 
     @property
     def _window(self) -> str:

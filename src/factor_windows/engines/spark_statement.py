@@ -6,19 +6,22 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from factor_windows.engines import spark_queries as many
 from factor_windows.engines.spark_batch import plan_and_run
 from factor_windows.engines.spark_stream_statement import run_on_stream
 from factor_windows.engines.sql import emit_statement
-from factor_windows.errors import SqlError
+from factor_windows.errors import QueryError, SqlError
 from factor_windows.query import Query
+from factor_windows.request import Mode
 from factor_windows.search import optimize
-from factor_windows.spark.messages import spark_says, without_json
+from factor_windows.spark.messages import check_events, spark_says, without_json
 from factor_windows.spark.naive import naive
+from factor_windows.spark.restricted import FlowFunctionError, is_in_flow_function
 from factor_windows.spark.result import apply_post_aggregation
+from factor_windows.spark.settings import is_case_sensitive
 from factor_windows.sql.names import Tables
 from factor_windows.sql.parse import read
 from factor_windows.sql.script import Script, plan_script
@@ -36,9 +39,12 @@ def tables_of(spark: SparkSession) -> Tables:
                 return spark.sql(select).columns
         except (AnalysisException, ParseException):
             return None
+        except PySparkException as trouble:
+            if is_in_flow_function(trouble):
+                return None
+            raise
 
-    case_sensitive = str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
-    return Tables(columns, case_sensitive, str(spark.conf.get("spark.sql.session.timeZone")))
+    return Tables(columns, is_case_sensitive(spark), str(spark.conf.get("spark.sql.session.timeZone")))
 
 
 def sql(
@@ -51,8 +57,12 @@ def sql(
             f"the text has {len(statements)} statements; run them one at a time, or with "
             "fw.optimize(fw.parse(text)).run(events)"
         )
-    [result] = run(spark, plan_script(statements), looks=looks)
-    return _commanded(spark, statements[0], result) if statements[0].command else result
+    [statement] = statements
+    try:
+        [result] = run(spark, plan_script(statements), looks=looks)
+    except FlowFunctionError:
+        return _as_text(spark, statement)
+    return _commanded(spark, statement, result) if statement.command else result
 
 
 def run(spark: SparkSession, script: Script, *, kept: ExitStack | None = None, looks: bool = True) -> list[DataFrame]:
@@ -81,6 +91,18 @@ def run(spark: SparkSession, script: Script, *, kept: ExitStack | None = None, l
         ]
 
 
+def run_as_stream(spark: SparkSession, script: Script, *, mode: Mode, checkpoint: str) -> DataFrame:
+    """Run the one statement of a script, which reads a stream; its state is kept in `checkpoint`."""
+    [statement], [plan] = script.statements, script.plans
+    with spark_says(CANNOT_RUN):
+        events = _events(spark, plan.queries[0])
+        if not events.isStreaming:
+            raise QueryError(f"the query reads {plan.queries[0].source}, which is no stream; name the topic in FROM")
+        if not plan.is_single:
+            return run_on_stream(script, events, mode=mode, checkpoint=checkpoint)
+        return _outside(spark, statement, [plan.run(events, mode=mode, checkpoint=checkpoint)])
+
+
 def run_naively(spark: SparkSession, statement: Statement) -> DataFrame:
     """Run a statement window by window, as Spark would."""
     with spark_says(CANNOT_RUN):
@@ -89,7 +111,9 @@ def run_naively(spark: SparkSession, statement: Statement) -> DataFrame:
 
 
 def _events(spark: SparkSession, query: Query) -> DataFrame:
-    return spark.sql(f"SELECT * FROM {query.source}")
+    events = spark.sql(f"SELECT * FROM {query.source}")
+    check_events(events)
+    return events
 
 
 def _outside(spark: SparkSession, statement: Statement, results: Iterable[DataFrame]) -> DataFrame:
@@ -98,11 +122,25 @@ def _outside(spark: SparkSession, statement: Statement, results: Iterable[DataFr
     return spark.sql(statement.outer, **named) if statement.outer else named["result0"]
 
 
+def _as_text(spark: SparkSession, statement: Statement) -> DataFrame:
+    """Hand the text of the plans to Spark, which analyzes it when the tables are there."""
+    unsure = [name for query in statement.queries for name in query.absent]
+    if unsure:
+        raise SqlError(
+            f"{unsure[0]!r} is an alias here and may be a column too, which a pipeline's flow function cannot look up; "
+            "give the alias another name"
+        )
+    return spark.sql(_text(statement))
+
+
+def _text(statement: Statement) -> str:
+    return emit_statement(statement, [optimize(query) for query in statement.queries], dialect="spark")
+
+
 def _commanded(spark: SparkSession, statement: Statement, result: DataFrame) -> DataFrame:
     """Do what a statement commands, such as INSERT."""
     with spark_says(CANNOT_RUN):
         if statement.is_view:
             # A view is kept as text, so it gets the text of the plans.
-            plans = [optimize(query) for query in statement.queries]
-            return spark.sql(emit_statement(statement, plans, dialect="spark"))
+            return spark.sql(_text(statement))
         return spark.sql(fill_names(statement.command, {"query": "SELECT * FROM {result}"}), result=result)

@@ -7,6 +7,7 @@ from datetime import datetime
 from os import PathLike, fspath
 from typing import get_args
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -23,7 +24,8 @@ from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.request import Mode
 from factor_windows.spark.checkpoint import Note, check_fits, read_note, refusal, write_note
 from factor_windows.spark.nullability import text_of
-from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
+from factor_windows.spark.restricted import is_refusal
+from factor_windows.spark.result import apply_post_aggregation, note_windows
 from factor_windows.spark.types import microseconds, timestamp, types_of
 from factor_windows.spark.watermark import (
     EVENT_TIME,
@@ -35,6 +37,7 @@ from factor_windows.spark.watermark import (
 )
 from factor_windows.tree import Pass
 
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 MODES = get_args(Mode)
 PREFIX = "__fw_"
@@ -127,7 +130,15 @@ def bare(plan: Pass) -> Pass:
 
 def use_rocksdb(spark: SparkSession) -> None:
     """Keep the state of streams in RocksDB, outside the JVM's memory: recommended for many keys or long windows."""
-    spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    try:
+        spark.conf.set(STATE_STORE, ROCKSDB)
+    except PySparkException as trouble:
+        if not is_refusal(trouble):
+            raise
+        raise OptionError(
+            f"this session does not let a program set {STATE_STORE}; leave use_rocksdb out. Where the cluster or the "
+            f"pipeline is configured, set it to {ROCKSDB}, unless the platform chooses the state store itself"
+        ) from None
 
 
 def _shown_as(plan: Pass, names: list[str], kept: Pass, rows: DataFrame) -> DataFrame:
@@ -139,7 +150,6 @@ def _shown_as(plan: Pass, names: list[str], kept: Pass, rows: DataFrame) -> Data
         (before.names[0], now.names) for before in kept.outputs for now in plan.outputs if now.node == before.node
     ]
     named = F.create_map(*(F.lit(text) for name, several in windows for text in (name, list(several))))
-    noted = {WINDOW_NAMES: list(dict.fromkeys(plan.query.window_names))}
     keys = [key.sql for key in kept.query.parsed_keys]
     values = [aggregate.sql for aggregate in kept.query.parsed_aggregates]
     places = [
@@ -150,7 +160,7 @@ def _shown_as(plan: Pass, names: list[str], kept: Pass, rows: DataFrame) -> Data
     columns = [rows[quoted(rows.columns[place])].alias(name) for place, name in zip(places, names, strict=True)]
     window_id = WINDOW_COLUMNS[0]
     columns[len(plan.query.parsed_keys)] = F.explode(F.element_at(named, rows[window_id])).alias(window_id)
-    return rows.select(*columns).withMetadata(window_id, noted)
+    return note_windows(plan.query, rows.select(*columns))
 
 
 class _Stream:

@@ -12,12 +12,15 @@ from sqlglot import exp
 from factor_windows.errors import QueryError
 from factor_windows.functions.expression import sql_of, tree_of
 from factor_windows.query import Query
+from factor_windows.request import Mode
 from factor_windows.sql.names import field_of, parts_of
 from factor_windows.sql.script import Script
 from factor_windows.sql.statement import choose_by, is_union_of_all
 
 
-def run_on_stream(script: Script, events: DataFrame) -> DataFrame:
+def run_on_stream(
+    script: Script, events: DataFrame, *, mode: Mode = "append", checkpoint: str | None = None
+) -> DataFrame:
     """Run the one statement of a script over a stream of events, which all its queries read."""
     if len(script.statements) > 1 or len(script.plans) > 1 or not is_union_of_all(script.statements[0]):
         raise QueryError(
@@ -25,7 +28,7 @@ def run_on_stream(script: Script, events: DataFrame) -> DataFrame:
             "run the queries with fw.optimize([...]).run(events), and the rest in foreachBatch"
         )
     [plan], [queries] = script.plans, script.queries
-    rows = plan.run(events)
+    rows = plan.run(events, mode=mode, checkpoint=checkpoint)
     assert isinstance(rows, DataFrame)
     names = [[query.name] for query in queries]
     if any(query.having for query in queries):

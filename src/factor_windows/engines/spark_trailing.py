@@ -26,7 +26,7 @@ from factor_windows.query import WINDOW_COLUMNS, Query
 from factor_windows.spark.labels import Labels, check_labels, check_names
 from factor_windows.spark.look import look
 from factor_windows.spark.messages import check_events, spark_says
-from factor_windows.spark.result import keeps_groups
+from factor_windows.spark.settings import keeps_groups
 from factor_windows.spark.types import microseconds
 
 EVENTS = "events"

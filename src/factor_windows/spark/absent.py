@@ -6,13 +6,14 @@ from pyspark.sql import DataFrame
 
 from factor_windows.errors import QueryError
 from factor_windows.query import Query
+from factor_windows.spark.settings import is_case_sensitive
 
 
 def check_absent(query: Query, events: DataFrame) -> None:
     """Refuse events by whose columns the SQL of a query means something else."""
     if not query.absent:
         return
-    exact = str(events.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
+    exact = is_case_sensitive(events.sparkSession)
     columns = events.columns if exact else [name.lower() for name in events.columns]
     for name in query.absent:
         if (name if exact else name.lower()) in columns:

@@ -17,6 +17,7 @@ from factor_windows.functions.guards import in_order, only_where
 from factor_windows.query import Query
 from factor_windows.spark.look import estimated_keys
 from factor_windows.spark.messages import check_events
+from factor_windows.spark.restricted import persist
 from factor_windows.spark.types import microseconds, types_of
 from factor_windows.workload import name_queries
 
@@ -44,7 +45,8 @@ def analyze(
     queries = name_queries(queries)
     found = _count_by_key(events, sample, time, keys, queries)
     key_sets = {keys_of(query) for query in queries}
-    rows = found.rows.persist() if key_sets else found.rows
+    rows = found.rows
+    is_kept = bool(key_sets) and persist(rows)
     try:
         totals = [F.sum("n"), F.min("low"), F.max("high"), *(F.sum(flag) for flag in found.flags.values())]
         total, low, high, *rest = rows.agg(*totals, *_seen_counts()).first() or (0, 0, 0)
@@ -61,7 +63,8 @@ def analyze(
             counted = by_some.agg(*_seen_counts()).first() or (1, 0, 0)
             combinations[some] = min(count, counted[0] if sample == 1 or not some else estimated_keys(*counted))
     finally:
-        rows.unpersist()
+        if is_kept:
+            rows.unpersist()
     return Statistics(
         events=count,
         keys=min(count, seen[0] if sample == 1 or not found.keys else estimated_keys(*seen)),

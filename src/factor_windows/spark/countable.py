@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from factor_windows.functions.aggregate import Aggregate
+from factor_windows.spark.settings import setting
 
 _NUMBERS = (T.NumericType,)
 _INTERVALS = (T.DayTimeIntervalType, T.YearMonthIntervalType)
@@ -31,7 +32,7 @@ def can_count(aggregate: Aggregate, types: Sequence[T.DataType], events: DataFra
     if name == "mode":
         # Before 4.2 Spark's own mode took zeros of both signs, and all NaN, for different values.
         return _is_plain(value) and (not _has_floats(value) or _version(events) >= (4, 2))
-    if name == "percentile_disc" and (events.sparkSession.conf.get(_LEGACY_DISC, "false") or "false") != "false":
+    if name == "percentile_disc" and setting(events.sparkSession, _LEGACY_DISC, "false") != "false":
         return False
     if name in _MERGED_BY_FREQUENCY and not aggregate.descending:
         return _is_plain(value) and not isinstance(value, T.StringType)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from factor_windows.errors import OptionError
 from factor_windows.functions.expression import quoted
@@ -32,11 +33,12 @@ def load(spark: SparkSession, place: str) -> DataFrame:
 
 def check_free(spark: SparkSession, place: str) -> None:
     """See that nothing is there that a result would replace."""
-    if _is_there(spark, place):
+    if is_there(spark, place):
         raise OptionError(f"output {place!r} exists already; --overwrite replaces it")
 
 
-def _is_there(spark: SparkSession, place: str) -> bool:
+def is_there(spark: SparkSession, place: str) -> bool:
+    """Say whether there is a file, a folder or a table of that name."""
     if not is_file(place):
         return bool(spark.catalog.tableExists(place))
     try:
@@ -52,6 +54,11 @@ def write(result: DataFrame, place: str) -> None:
         writer.option("header", True).format(_format(place)).save(place)
     else:
         writer.saveAsTable(place)
+
+
+def stream_to(result: DataFrame, place: str) -> DataStreamWriter:
+    """Prepare to write the rows of a stream to files in a folder, as the ending of its name says."""
+    return result.writeStream.option("header", True).format(_format(place)).option("path", place)
 
 
 def discard(result: DataFrame) -> None:

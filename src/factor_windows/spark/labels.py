@@ -15,6 +15,7 @@ from factor_windows.functions.expression import Expression, parse, quoted, sql_o
 from factor_windows.query import Query
 from factor_windows.spark.messages import first_sentence, without_json
 from factor_windows.spark.nullability import never_null
+from factor_windows.spark.settings import is_case_sensitive
 from factor_windows.spark.typed import has_maps
 from factor_windows.spark.types import Types, microseconds
 
@@ -194,7 +195,7 @@ def _common_time(query: Query, events: T.DataType, time: str, labels: T.DataType
 
 def check_names(labels: DataFrame, shown: Sequence[str]) -> None:
     """Refuse labels with a column that is named as one of those which are added."""
-    exact = str(labels.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
+    exact = is_case_sensitive(labels.sparkSession)
     taken = set(labels.columns if exact else map(str.lower, labels.columns))
     for name in shown:
         if (name if exact else name.lower()) in taken:

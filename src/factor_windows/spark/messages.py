@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame
 
 from factor_windows.errors import OptionError, QueryError
+from factor_windows.spark.restricted import check_may_ask
 
 MOST = 400
 """How long a sentence may be."""
@@ -24,7 +25,7 @@ def spark_says(what: str) -> Iterator[None]:
     with without_json():
         try:
             yield
-        except AnalysisException as mistake:
+        except (AnalysisException, UnsupportedOperationException) as mistake:
             raise QueryError(f"{what}: {first_sentence(mistake)}") from None
 
 
@@ -42,9 +43,10 @@ def without_json() -> Iterator[None]:
 
 
 def check_events(events: object) -> None:
-    """Refuse what is no DataFrame, in words."""
+    """Refuse what is no DataFrame, or may not be asked about, in words."""
     if not isinstance(events, DataFrame):
         raise OptionError(f"events {events!r} is not a PySpark DataFrame; give one, such as spark.table('events')")
+    check_may_ask(events)
 
 
 def is_of_spark(trouble: BaseException) -> bool:
@@ -64,20 +66,27 @@ def first_sentence(mistake: PySparkException) -> str:
         name = (mistake.getMessageParameters() or {}).get("relationName", "")
         given = f"--input {name.replace('`', '')}=readings.parquet"
         return f"there is no table or view {name}; name a file for it with {given}, or register a view of that name"
-    return _plain(mistake.getMessage() or str(mistake))
+    return _plain(_message(mistake))
 
 
 def _messages(trouble: BaseException) -> list[str]:
     """List the messages of an error and of what caused it, the deepest last."""
     java = getattr(trouble, "java_exception", None) or getattr(trouble, "_origin", None)
     if java is None:
-        message = trouble.getMessage() if isinstance(trouble, PySparkException) else str(trouble)
-        return [message or str(trouble)]
+        return [_message(trouble) if isinstance(trouble, PySparkException) else str(trouble)]
     found: list[str] = []
     while java is not None and len(found) < 20:
         found.append(str(java.getMessage() or java.getClass().getSimpleName()))
         java = java.getCause()
     return found
+
+
+def _message(trouble: PySparkException) -> str:
+    try:
+        return trouble.getMessage() or str(trouble)
+    except Exception:
+        # Spark does not find the words of errors that a table format has added.
+        return str(trouble)
 
 
 def _plain(message: str) -> str:

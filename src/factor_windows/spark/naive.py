@@ -15,7 +15,7 @@ from factor_windows.functions.expression import quoted
 from factor_windows.query import Query
 from factor_windows.spark.nullability import text_of
 from factor_windows.spark.own_calendar import with_instances
-from factor_windows.spark.result import keeps_groups
+from factor_windows.spark.settings import keeps_groups
 from factor_windows.spark.types import has_calendars
 
 WINDOW = "__fw_window"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
 
-def session(*, master: str | None = None, status_page: bool = False) -> SparkSession:
-    """Start Spark, or return the session that runs already."""
-    started = SparkSession.builder.config(map={**settings(master=master, status_page=status_page)}).getOrCreate()
+def session(
+    *, master: str | None = None, status_page: bool = False, conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Start Spark with further settings in `conf`, or return the session that runs already."""
+    own = settings(master=master, status_page=status_page)
+    started = SparkSession.builder.config(map={**own, **(conf or {})}).getOrCreate()
     started.sparkContext.setLogLevel("ERROR")
     return started
 
@@ -31,5 +35,7 @@ def settings(*, master: str | None = None, status_page: bool = False) -> dict[st
     return everywhere | {
         "spark.sql.shuffle.partitions": 4 * cores,
         "spark.driver.bindAddress": "127.0.0.1",
+        # From where packages are fetched, also by this process itself.
+        "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": os.environ.get("FACTOR_WINDOWS_MEMORY", "1g"),
     }

@@ -16,13 +16,12 @@ from pyspark.sql import functions as F
 from factor_windows.errors import OptionError
 from factor_windows.functions.expression import quoted
 from factor_windows.plan import Plan
-from factor_windows.query import WINDOW_COLUMNS, Query
+from factor_windows.query import Query
 from factor_windows.serialize import query_document
-from factor_windows.spark.result import WINDOW_NAMES, apply_post_aggregation
+from factor_windows.spark.result import apply_post_aggregation, note_windows
 
 QUERIES = "factor_windows.queries"
 """Where a stream of several queries notes, on the column of each, the fingerprint of them all."""
-WINDOW_ID = WINDOW_COLUMNS[0]
 _planned: dict[str, tuple[Query, ...]] = {}
 """The queries of the streams that were planned in this process, by their fingerprints."""
 
@@ -70,6 +69,4 @@ def _known(batch: DataFrame) -> Iterable[Query]:
 
 def _own(query: Query, batch: DataFrame) -> DataFrame:
     own = batch.where(F.col("query_id") == query.name).select(F.col(f"{quoted(query.name)}.*"))
-    return apply_post_aggregation(
-        query, own.withMetadata(WINDOW_ID, {WINDOW_NAMES: list(dict.fromkeys(query.window_names))})
-    )
+    return apply_post_aggregation(query, note_windows(query, own))

@@ -17,6 +17,7 @@ from pyspark.sql.types import DataType, TimestampNTZType
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.physical.assigner import ALWAYS
 from factor_windows.spark.checkpoint import literally
+from factor_windows.spark.settings import setting
 from factor_windows.tree import Pass
 
 WATERMARK = "spark.watermarkDelayMs"
@@ -58,7 +59,7 @@ def check_event_time(plan: Pass, events: DataFrame) -> None:
 
 def check_chains(spark: SparkSession, operators: int) -> None:
     """Refuse a chain of operators where Spark would give all of them one watermark, and drop rows between them."""
-    if operators > 1 and str(spark.conf.get(CHAINS, "true")).lower() == "false":
+    if operators > 1 and setting(spark, CHAINS, "true") == "false":
         raise OptionError(
             f"{CHAINS} is false, with which Spark loses rows between the {operators} operators of this plan; "
             "set it to true, or plan with optimize(query, search='none'), which is one operator"

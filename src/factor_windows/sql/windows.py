@@ -40,7 +40,7 @@ SUPPORTED = (
     "these are: window(), session_window(), WINDOWS(), TumblingWindow, HoppingWindow, TUMBLE, HOP, CUMULATE, SESSION, "
     "date_trunc(), trunc() and time_bucket()"
 )
-_WHOLE = "named_struct('start', window_start, 'end', window_end)"
+WHOLE_WINDOW = "named_struct('start', window_start, 'end', window_end)"
 _MILLISECOND_BEFORE = "window_end - INTERVAL '1' MILLISECOND"
 _AZURE = dict.fromkeys(("system.window().id", "system.windowid()"), "window_id")
 _AZURE |= dict.fromkeys(("system.timestamp()", "system.timestamp"), "window_end")
@@ -244,7 +244,7 @@ def window_mentions(call: exp.Anonymous | None) -> dict[str, str]:
         return _AZURE | {f"{name}_{end}{text.removeprefix(name)}": column for end, column in _FLINK_GROUP.items()}
     found = _AZURE | ({column: column for column in WINDOW_COLUMNS} if name == "windows" else {})
     for prefix in ("session_window" if name == "session_window" else "window", text):
-        found |= {prefix: _WHOLE, f"{prefix}.start": "window_start", f"{prefix}.end": "window_end"}
+        found |= {prefix: WHOLE_WINDOW, f"{prefix}.start": "window_start", f"{prefix}.end": "window_end"}
         found[f"window_time({prefix})"] = "window_end - INTERVAL '1' MICROSECOND"
     return found
 

@@ -16,9 +16,9 @@ from factor_windows.spark.checkpoint import Note, name_of_stream, read_note
 from factor_windows.spark.watermark import closed_until
 from factor_windows.store import files
 from factor_windows.store.append import with_kept
-from factor_windows.store.folder import CUT
 from factor_windows.store.manifest import Adopted, Manifest
 from factor_windows.store.panes import StoredPanes
+from factor_windows.store.place import CUT
 
 STATE, ASIDE = "state", "state.adopted"
 """Where Spark keeps the state of a stream in its checkpoint, and where it is put: Spark refuses to go on without the
@@ -83,7 +83,7 @@ def _commit(panes: StoredPanes, manifest: Manifest, events: DataFrame, stopped: 
     place, note, batch = stopped.place, stopped.note, stopped.batch
     if manifest.kept is not None:
         raise StoreError(
-            f"the store in {panes.folder.path} has events already, and those that the stream has seen may be among "
+            f"the store in {panes.place.location} has events already, and those that the stream has seen may be among "
             "them; create a new store for the stream"
         )
     if batch < 0:
@@ -99,22 +99,20 @@ def _commit(panes: StoredPanes, manifest: Manifest, events: DataFrame, stopped: 
         raise StoreError(f"the checkpoint {place!r} has no state any more; another store has adopted its stream")
     state = StreamState(note, events, place, batch)
     edge = closed_until(panes.spark, None, place, state.on_spark.types.time)
-    reached, until = state.times_seen(edge)
+    seen = state.times_seen(edge)
+    reached, until = seen or (edge, edge)
     adopted = Adopted(stopped.name, batch, manifest.version + 1, tuple(state.windows.values()), edge, until, ())
     shape = writer.lift(own, APPENDED, f"0L AS {VERSION}")
     rows = _as_panes(writer, state, adopted, shape)
     cut = rows.selectExpr("*", f"{NODE} AS {_KIND}", f"0L AS {_CHUNK}")
-    adopted = replace(adopted, parts=panes.folder.write(cut, version=adopted.version))
-    seen = ((adopted.version, reached),) if adopted.parts or edge else ()
-    panes.commit(
-        replace(
-            with_kept(manifest, writer, shape),
-            version=adopted.version,
-            adopted=adopted,
-            history=seen,
-            streams={**manifest.streams, stopped.name: (batch, adopted.version)},
-        )
+    following = with_kept(manifest, writer, shape).following()
+    taken = replace(
+        following,
+        adopted=adopted,
+        history=((following.version, reached),) if seen or edge else (),
+        streams={**manifest.streams, stopped.name: (batch, following.version)},
     )
+    panes.commit(taken, cut)
     return adopted
 
 

@@ -256,4 +256,6 @@ def _with_finality(rows: DataFrame, latest: int | None, delay: int | None) -> Da
 
 def _amount(parts: Sequence[Any]) -> str:
     total = sizes(parts)
-    return f"{total['rows']:,} rows in {total['files']:,} file{'s' * (total['files'] != 1)}"
+    files = f" in {total['files']:,} file{'s' * (total['files'] != 1)}"
+    # Of a table only the format itself knows how many files it has.
+    return f"{total['rows']:,} rows{files if total['files'] or not parts else ''}"

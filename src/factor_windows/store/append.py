@@ -13,9 +13,9 @@ from pyspark.sql import types as T
 from factor_windows.engines.spark_panes import APPENDED, VERSION, PaneWriter
 from factor_windows.errors import StoreConflictError, StoreError
 from factor_windows.spark.look import number_of
-from factor_windows.store.folder import cut
 from factor_windows.store.manifest import Manifest
 from factor_windows.store.panes import StoredPanes, kept_in
+from factor_windows.store.place import cut
 from factor_windows.store.reading import varying
 from factor_windows.store.zones import depends_on_zone
 
@@ -70,9 +70,9 @@ def _append(
         length = manifest.resolutions[0].chunk
         few = own.coalesce(1) if is_batch and number_of(events) <= FEW_EVENTS else own
         rows = writer.lift(few, APPENDED, f"{varying(following, writer.on_spark.names.start)} AS {VERSION}")
-        parts = panes.folder.write(cut(rows, f"{length}L"), version=following)
+        marked = mark(with_kept(manifest, writer, rows).following())
         try:
-            return panes.commit(mark(with_kept(manifest, writer, rows).appended(parts))).version
+            return panes.commit(marked, cut(rows, f"{length}L")).version
         except StoreConflictError:
             if attempt + 1 == ATTEMPTS:
                 raise

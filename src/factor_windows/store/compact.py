@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -15,9 +14,9 @@ from factor_windows.engines.spark_panes import NODE, START
 from factor_windows.errors import StoreError
 from factor_windows.functions.expression import quoted
 from factor_windows.search.plan_panes import cannot_make
-from factor_windows.store.folder import CUT, cut
 from factor_windows.store.manifest import Manifest, Part, Resolution
 from factor_windows.store.panes import StoredPanes, columns_of
+from factor_windows.store.place import CUT, Stretch, cut
 from factor_windows.store.resolutions import chunk_of
 
 ROWS_PER_FILE = 5_000_000
@@ -30,10 +29,11 @@ def compact(panes: StoredPanes) -> Manifest:
     if not appended:
         return manifest
     merger = panes.merger(manifest, [resolution.panes for resolution in manifest.resolutions])
-    met = [part for part in manifest.parts if part.is_compact and _is_met(part, manifest, appended)]
+    stretches = _stretches(manifest, appended)
+    met = [part for part in manifest.parts if part.is_compact and (part.node, part.chunk) in stretches]
     frames = [merger.coarsen(panes.rows(manifest, appended)), *([panes.rows(manifest, met)] if met else [])]
     rows = merger.merge(reduce(DataFrame.unionByName, frames))
-    return panes.commit(_written(panes, manifest, rows, {part.path for part in (*appended, *met)}))
+    return _write(panes, manifest, rows, gone=(*appended, *met), stretches=stretches)
 
 
 def expire(panes: StoredPanes, age: int, keep: Segmentation | None) -> Manifest:
@@ -50,19 +50,29 @@ def expire(panes: StoredPanes, age: int, keep: Segmentation | None) -> Manifest:
         replace(each, since=cutoff if each.since is None else max(cutoff, each.since)) if is_gone else each
         for each, is_gone in zip(manifest.resolutions, gone, strict=True)
     )
-    old = {part.path for part in manifest.parts if part.is_compact and gone[part.node] and part.last < cutoff}
-    return panes.commit(replace(manifest, resolutions=resolutions).replaced(old, (), time.time()))
+    old = [part for part in manifest.parts if part.is_compact and gone[part.node] and part.last < cutoff]
+    return panes.commit(replace(manifest, resolutions=resolutions).following(old), gone=old)
 
 
-def _is_met(part: Part, manifest: Manifest, appended: Sequence[Part]) -> bool:
-    """Say whether rows that were appended may belong to the stretch of time of a compact part."""
-    resolution = manifest.resolutions[part.node]
-    low, high = part.chunk * resolution.chunk, (part.chunk + 1) * resolution.chunk
+def _stretches(manifest: Manifest, appended: Sequence[Part]) -> set[Stretch]:
+    """Return the stretches of time, of each kind of panes, that rows which were appended may belong to."""
     # A coarse pane starts at most its length before the finest ones in it.
-    return any(low <= each.last and each.first - resolution.panes.longest < high for each in appended)
+    return {
+        (number, chunk)
+        for number, each in enumerate(manifest.resolutions)
+        for part in appended
+        for chunk in range((part.first - each.panes.longest) // each.chunk, part.last // each.chunk + 1)
+    }
 
 
-def _written(panes: StoredPanes, manifest: Manifest, rows: DataFrame, gone: set[str]) -> Manifest:
+def _write(
+    panes: StoredPanes,
+    manifest: Manifest,
+    rows: DataFrame,
+    *,
+    gone: Collection[Part] = (),
+    stretches: Collection[Stretch] = (),
+) -> Manifest:
     """Write rows of panes of several kinds instead of some parts."""
     length = (
         f"CASE {NODE} {' '.join(f'WHEN {n} THEN {each.chunk}L' for n, each in enumerate(manifest.resolutions))} END"
@@ -73,9 +83,7 @@ def _written(panes: StoredPanes, manifest: Manifest, rows: DataFrame, gone: set[
     # Sums of decimals become wider whenever they are merged.
     rows = rows.select(*(rows[quoted(field.name)].cast(field.dataType) for field in columns_of(manifest)))
     ordered = cut(rows, length).repartition(*CUT).sortWithinPartitions(*CUT, START)
-    parts = panes.folder.write(ordered, version=manifest.version + 1, per_file=ROWS_PER_FILE)
-    kept = replace(manifest, removed=panes.folder.still_there(manifest.removed))
-    return kept.replaced(gone, parts, time.time())
+    return panes.commit(manifest.following(gone), ordered, gone=gone, stretches=stretches, per_file=ROWS_PER_FILE)
 
 
 def _with_resolution(panes: StoredPanes, manifest: Manifest, wanted: Segmentation) -> Manifest:
@@ -94,4 +102,4 @@ def _with_resolution(panes: StoredPanes, manifest: Manifest, wanted: Segmentatio
     finest = panes.rows(manifest, [part for part in manifest.parts if part.node == 0])
     made = merger.merge(merger.coarsen(finest).where(f"{NODE} = 1"))
     more = replace(manifest, resolutions=(*manifest.resolutions, Resolution(wanted, chunk_of(wanted))))
-    return panes.commit(_written(panes, more, made.withColumn(NODE, F.lit(len(manifest.resolutions))), set()))
+    return _write(panes, more, made.withColumn(NODE, F.lit(len(manifest.resolutions))))

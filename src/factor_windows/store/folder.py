@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,14 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from factor_windows.engines.spark_panes import LAST, NODE, START, VERSION
+from factor_windows.engines.spark_panes import LAST, START, VERSION
 from factor_windows.errors import StoreConflictError, StoreError
 from factor_windows.spark.checkpoint import literally
 from factor_windows.spark.footers import contents_of
 from factor_windows.store import files
 from factor_windows.store.manifest import FORMAT, Manifest, Part, plain, read_item
+from factor_windows.store.place import CUT, Stretch
 
-CUT = ("pane_kind", "pane_chunk")
-"""The columns that files are cut by: the kind of panes, and the number of a stretch of time."""
 _WRITING = {
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -37,18 +36,13 @@ _VERSIONS = 20
 _ORPHAN = 86_400
 """After how many seconds a folder that no manifest has named is taken to be left over by a writer that is gone."""
 
-
-def cut(rows: DataFrame, length: str) -> DataFrame:
-    """Add the columns that files are cut by, for stretches of time of a length, in SQL."""
-    kind, chunk = CUT
-    return rows.selectExpr("*", f"{NODE} AS {kind}", f"({START} - pmod({START}, {length})) div {length} AS {chunk}")
-
-
 Item = Part | str | tuple[str, float]
 
 
 class Folder:
     """The files of one store."""
+
+    format = "parquet"
 
     def __init__(self, location: str) -> None:
         self.path = _local(location)
@@ -84,6 +78,24 @@ class Folder:
             )
         return found
 
+    @property
+    def location(self) -> str:
+        """Return where it is."""
+        return str(self.path)
+
+    def load_version(self, version: int) -> Manifest:
+        """Return an earlier version, if it is there."""
+        try:
+            manifest = self._read(self._document(version))
+        except FileNotFoundError:
+            manifest = None
+        if manifest is None or not all((self.path / part.path).exists() for part in manifest.every_part):
+            raise StoreError(
+                f"version {version} of the store in {self.path} is no longer there; a folder keeps the last "
+                f"{_VERSIONS}, until a compaction has removed their files"
+            )
+        return manifest
+
     def load(self, known: Manifest | None = None) -> Manifest:
         """Return the newest version; the `known` one, if it still is."""
         while True:
@@ -101,8 +113,28 @@ class Folder:
             except (ValueError, KeyError, TypeError) as trouble:
                 raise StoreError(f"{self._place(newest)} is damaged: {type(trouble).__name__} {trouble}") from None
 
-    def commit(self, manifest: Manifest) -> None:
-        """Make a version the newest, unless another one with its number has come before."""
+    def commit(
+        self,
+        manifest: Manifest,
+        rows: DataFrame | None = None,
+        *,
+        gone: Collection[Part] = (),
+        stretches: Collection[Stretch] = (),
+        per_file: int = 0,
+    ) -> Manifest:
+        """Write rows into files of their own, and make a version the newest that has them."""
+        if rows is not None:
+            manifest = manifest.with_parts(self._write(rows, version=manifest.version, per_file=per_file))
+        if gone:
+            now = time.time()
+            there = ((path, since) for path, since in manifest.removed if (self.path / path).exists())
+            removed = (*there, *((path, now) for path in sorted(part.path for part in gone)))
+            manifest = replace(manifest, removed=removed)
+        self._make_newest(manifest)
+        return manifest
+
+    def _make_newest(self, manifest: Manifest) -> None:
+        """Publish a version, unless another one with its number has come before."""
         is_newest = max(self._versions(), default=-1) < manifest.version and self._publish(manifest)
         # A number may be free again, once so many others have come that its manifest is gone.
         if not is_newest or max(self._versions()) >= manifest.version + _VERSIONS:
@@ -113,7 +145,7 @@ class Folder:
         for version in sorted(self._versions())[:-_VERSIONS]:
             files.discard(self._place(version))
 
-    def write(self, rows: DataFrame, *, version: int, per_file: int = 0) -> tuple[Part, ...]:
+    def _write(self, rows: DataFrame, *, version: int, per_file: int = 0) -> tuple[Part, ...]:
         """Write rows of panes into files of their own, which nobody reads until a manifest names them.
 
         They are cut by `CUT`, which has the kind of panes, and the number of a stretch of time.
@@ -125,8 +157,8 @@ class Folder:
         writer.parquet(f"file://{place}")
         return tuple(self._parts(place))
 
-    def read(self, spark: SparkSession, parts: Iterable[Part], schema: StructType) -> DataFrame:
-        """Read parts as one DataFrame, without a look at the files."""
+    def read(self, spark: SparkSession, manifest: Manifest, parts: Iterable[Part], schema: StructType) -> DataFrame:
+        """Read parts of a version as one DataFrame, without a look at the files."""
         paths = [f"file://{literally(str(self.path / part.path))}" for part in parts]
         if not paths:
             return spark.createDataFrame([], schema=schema)
@@ -156,9 +188,10 @@ class Folder:
             if files.is_older(each, old):
                 files.discard(each)
 
-    def still_there(self, removed: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
-        """Return those removed folders that are there to be read by somebody."""
-        return tuple((path, since) for path, since in removed if (self.path / path).exists())
+    def extent(self, manifest: Manifest) -> dict[str, int]:
+        """Return how many files there are, and how large they are."""
+        parts = manifest.every_part
+        return {"files": sum(part.files for part in parts), "bytes": sum(part.size for part in parts)}
 
     def _parts(self, place: Path) -> Iterable[Part]:
         for folder in sorted(place.glob("/".join(f"{name}=*" for name in CUT))):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
@@ -140,19 +140,22 @@ class Manifest:
         known = [latest for at, latest in self.history if at <= version]
         return known[-1] if known else None
 
-    def appended(self, parts: tuple[Part, ...]) -> Manifest:
-        """Return the next version, with more parts."""
-        version = self.version + 1
-        times = [part.latest for part in parts if part.rows]
-        latest = max([*times, *([] if self.latest is None else [self.latest])], default=None)
-        history = self.history if latest is None else (*self.history, (version, latest))[-MOST_HISTORY:]
-        return replace(self, version=version, parts=(*self.parts, *parts), history=history)
+    def following(self, gone: Collection[Part] = ()) -> Manifest:
+        """Return the next version, without some parts; what is new in it is not yet there."""
+        left = set(gone)
+        return replace(self, version=self.version + 1, parts=tuple(part for part in self.parts if part not in left))
 
-    def replaced(self, gone: set[str], parts: tuple[Part, ...], now: float) -> Manifest:
-        """Return the next version, with other parts instead of some."""
-        kept = tuple(part for part in self.parts if part.path not in gone)
-        removed = (*self.removed, *((path, now) for path in sorted(gone)))
-        return replace(self, version=self.version + 1, parts=(*kept, *parts), removed=removed)
+    def with_parts(self, parts: Collection[Part]) -> Manifest:
+        """Return this version with what is new in it."""
+        own = tuple(part for part in parts if part.node > ADOPTED)
+        times = [part.latest for part in own if part.node == APPENDED]
+        history = self.history
+        if times:
+            latest = max(times) if self.latest is None else max(*times, self.latest)
+            history = (*history, (self.version, latest))[-MOST_HISTORY:]
+        taken = tuple(part for part in parts if part.node <= ADOPTED)
+        adopted = replace(self.adopted, parts=(*self.adopted.parts, *taken)) if self.adopted and taken else self.adopted
+        return replace(self, parts=(*self.parts, *own), history=history, adopted=adopted)
 
     def document(self) -> dict[str, Any]:
         """Describe it by plain values, without what there may be many of."""

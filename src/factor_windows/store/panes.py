@@ -1,8 +1,8 @@
-"""The panes of a store on Spark: what is in its folder, and what reads and merges it; all is made once and kept."""
+"""The panes of a store on Spark: what its place has, and what reads and merges it; all is made once and kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from math import log2
 from typing import Any, TypeVar
@@ -26,8 +26,8 @@ from factor_windows.query import Query
 from factor_windows.request import Options, Request
 from factor_windows.search.plan_panes import plan_panes
 from factor_windows.search.plan_request import plan_request
-from factor_windows.store.folder import Folder
 from factor_windows.store.manifest import Manifest, Part
+from factor_windows.store.place import Place, Stretch
 from factor_windows.store.reading import usable
 from factor_windows.tree import Pass
 
@@ -37,29 +37,36 @@ Made = TypeVar("Made")
 class StoredPanes:
     """The panes of one store, for the queries that it was created for."""
 
-    def __init__(self, spark: SparkSession, folder: Folder, queries: Sequence[Query], *, is_single: bool) -> None:
-        self.spark, self.folder = spark, folder
+    def __init__(self, spark: SparkSession, place: Place, queries: Sequence[Query], *, is_single: bool) -> None:
+        self.spark, self.place = spark, place
         self.queries, self.is_single = tuple(queries), is_single
         self._manifest: Manifest | None = None
         self._made: dict[Any, Any] = {}
 
     def load(self) -> Manifest:
         """Return the newest version."""
-        self._manifest = self.folder.load(self._manifest)
+        self._manifest = self.place.load(self._manifest)
         return self._manifest
 
-    def load_some(self) -> Manifest:
-        """Return the newest version of a store that has events."""
-        manifest = self.load()
+    def load_some(self, version: int | None = None) -> Manifest:
+        """Return the newest version of a store that has events, or an earlier one."""
+        manifest = self.load() if version is None else self.place.load_version(version)
         if manifest.kept is None:
-            raise StoreError(f"the store in {self.folder.path} has no events yet; append some first")
+            raise StoreError(f"the store in {self.place.location} has no events yet; append some first")
         return manifest
 
-    def commit(self, manifest: Manifest) -> Manifest:
+    def commit(
+        self,
+        manifest: Manifest,
+        rows: DataFrame | None = None,
+        *,
+        gone: Collection[Part] = (),
+        stretches: Collection[Stretch] = (),
+        per_file: int = 0,
+    ) -> Manifest:
         """Make a version the newest."""
-        self.folder.commit(manifest)
-        self._manifest = manifest
-        return manifest
+        self._manifest = self.place.commit(manifest, rows, gone=gone, stretches=stretches, per_file=per_file)
+        return self._manifest
 
     def planned(self, manifest: Manifest, windows: Sequence[AnyWindow] | None = None) -> Plan:
         """Return the queries, with other windows if these are asked for, as one pass over the events."""
@@ -124,7 +131,7 @@ class StoredPanes:
 
     def rows(self, manifest: Manifest, parts: Sequence[Part]) -> DataFrame:
         """Read parts as rows of panes."""
-        return self.folder.read(self.spark, parts, columns_of(manifest))
+        return self.place.read(self.spark, manifest, parts, columns_of(manifest))
 
     def _once(self, key: Any, make: Callable[[], Made]) -> Made:
         if key not in self._made:

@@ -21,6 +21,7 @@ from factor_windows.functions.table import Kind
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.serialize import query_document, read_query
+from factor_windows.spark import lakehouse
 from factor_windows.spark.checkpoint import name_of_stream
 from factor_windows.spark.messages import check_events
 from factor_windows.store.adopt import adopt_stream
@@ -31,10 +32,12 @@ from factor_windows.store.folder import Folder
 from factor_windows.store.instants import as_text, micros_of
 from factor_windows.store.manifest import Adopted, Manifest
 from factor_windows.store.panes import StoredPanes, plan_queries, sizes
+from factor_windows.store.place import Place
 from factor_windows.store.reading import Range
 from factor_windows.store.resolutions import choose_resolutions
+from factor_windows.store.table import Table, find_place
 
-FORMATS = ("parquet",)
+FORMATS = ("parquet", *lakehouse.FORMATS)
 Moment = datetime | date | str
 
 
@@ -46,11 +49,11 @@ class Store:
     up can be read.
     """
 
-    def __init__(self, spark: SparkSession, folder: Folder, document: Mapping[str, Any]) -> None:
+    def __init__(self, spark: SparkSession, place: Place, document: Mapping[str, Any]) -> None:
         """Use `create` or `open`."""
         queries = [read_query(each) for each in document["queries"]]
         self.spark = spark
-        self._panes = StoredPanes(spark, folder, queries, is_single=bool(document["is_single"]))
+        self._panes = StoredPanes(spark, place, queries, is_single=bool(document["is_single"]))
         self._delay: int | None = document["delay"]
 
     def __repr__(self) -> str:
@@ -67,7 +70,10 @@ class Store:
         delay: Duration | None = None,
         format: str = "parquet",
     ) -> Store:
-        """Begin a store in a folder that is new or empty, for a query or several that share their panes.
+        """Begin a store for a query or several that share their panes, in a folder that is new or empty.
+
+        With the `format` "delta" or "iceberg" the location is the name of a table that is not there yet, or for Delta
+        a path, and versions are transactions of the format's own.
 
         Its panes are the coarsest that make up all windows. `finest` makes them finer, so that other windows can be
         read later. `delay` is how long after its end a window takes events before `changes` calls it final.
@@ -89,20 +95,20 @@ class Store:
             "is_single": is_single,
             "delay": None if delay is None else _positive("delay", delay),
         }
-        folder = Folder(fspath(location))
-        folder.create(document, Manifest(0, resolutions))
-        return cls(spark, folder, document)
+        place: Place = Folder(fspath(location)) if format == "parquet" else Table(spark, fspath(location), format)
+        place.create(document, Manifest(0, resolutions))
+        return cls(spark, place, document)
 
     @classmethod
     def open(cls, spark: SparkSession, location: str | PathLike[str]) -> Store:
-        """Open a store that is there."""
-        folder = Folder(fspath(location))
-        return cls(spark, folder, folder.open())
+        """Open a store that is there, in a folder or a table."""
+        place = find_place(spark, fspath(location))
+        return cls(spark, place, place.open())
 
     @property
     def location(self) -> str:
-        """Return the folder of the store."""
-        return str(self._panes.folder.path)
+        """Return the folder or the table of the store."""
+        return self._panes.place.location
 
     @property
     def version(self) -> int:
@@ -176,14 +182,22 @@ class Store:
         return adopt_stream(self._panes, events, fspath(checkpoint).rstrip("/"))
 
     def read(
-        self, windows: Sequence[AnyWindow] | None = None, since: Moment | None = None, until: Moment | None = None
+        self,
+        windows: Sequence[AnyWindow] | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        *,
+        version: int | None = None,
     ) -> Any:
         """Compute windows from the panes: those that the store was created for, or any others that these make up.
 
         It gives the windows that start at or after `since` and before `until`. What has expired is not among them. The
-        result is a DataFrame, or for several queries a mapping from names to such.
+        result is a DataFrame, or for several queries a mapping from names to such. An earlier `version` is read as it
+        was, as long as the format keeps it.
         """
-        manifest = self._panes.load_some()
+        if version is not None and (not isinstance(version, int) or not 0 <= version <= self.version):
+            raise OptionError(f"version {version!r} is none of the versions 0 to {self.version} of the store")
+        manifest = self._panes.load_some(version)
         return read_windows(self._panes, manifest, windows, self._starts(manifest, since, until), self._zone(manifest))
 
     def changes(self, since: int, *, windows: Sequence[AnyWindow] | None = None, delay: Duration | None = None) -> Any:
@@ -215,7 +229,7 @@ class Store:
         """
         kept = _positive("retain", retain) / 1e6
         manifest = compact(self._panes)
-        self._panes.folder.clean(manifest, kept)
+        self._panes.place.clean(manifest, kept)
         return manifest.version
 
     def expire(self, age: Duration, *, keep: Duration | AnyWindow | None = None, retain: Duration = "1 hour") -> int:
@@ -230,7 +244,7 @@ class Store:
             raise OptionError(f"keep {keep!r} is not a length, such as '1 hour', or a window")
         panes = None if window is None else slices_of([window])
         manifest = expire(self._panes, _positive("age", age), panes)
-        self._panes.folder.clean(manifest, kept)
+        self._panes.place.clean(manifest, kept)
         return manifest.version
 
     def describe(self) -> dict[str, Any]:
@@ -239,7 +253,7 @@ class Store:
         zone = self._zone(manifest)
         return {
             "location": self.location,
-            "format": "parquet",
+            "format": self._panes.place.format,
             "version": manifest.version,
             "queries": [query_document(each) for each in self.queries],
             "delay": None if self._delay is None else readable(self._delay),
@@ -257,6 +271,7 @@ class Store:
             "appended": sizes([part for part in manifest.parts if not part.is_compact]),
             **({} if manifest.adopted is None else {"adopted": _described(manifest.adopted, zone)}),
             **sizes(manifest.every_part),
+            **self._panes.place.extent(manifest),
         }
 
     def _starts(self, manifest: Manifest, since: Moment | None, until: Moment | None) -> Range:

@@ -1,4 +1,9 @@
-"""A Kafka broker as a process of its own on this machine: one node that is its own controller (KRaft)."""
+"""A Kafka broker as a process of its own on this machine: one node that is its own controller (KRaft).
+
+The benchmark of streams from Kafka and the tests of integrations start one.
+"""
+
+from __future__ import annotations
 
 import socket
 import subprocess
@@ -6,7 +11,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-JARS = Path(__file__).parents[2] / "jars" / "kafka"
+JARS = Path(__file__).parents[1] / "jars" / "kafka"
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 START = 60
 """How many seconds a broker has to answer."""
@@ -15,10 +20,10 @@ START = 60
 class Broker:
     """A broker that keeps its port and its messages when it is started again."""
 
-    def __init__(self, folder, partitions=2):
-        self.folder = Path(folder)
+    def __init__(self, folder: Path, *, partitions: int = 2) -> None:
+        self.folder = folder
         self.port, controller = free_ports(2)
-        self._process = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._settings = self.folder / "server.properties"
         self.folder.mkdir(parents=True, exist_ok=True)
         self._settings.write_text(
@@ -45,11 +50,11 @@ group.initial.rebalance.delay.ms=0
         subprocess.run(tool, check=True, capture_output=True, timeout=START)
 
     @property
-    def servers(self):
+    def servers(self) -> str:
         """Where it is reached, as Spark's `kafka.bootstrap.servers`."""
         return f"127.0.0.1:{self.port}"
 
-    def start(self):
+    def start(self) -> Broker:
         """Start it, and wait until it answers."""
         with (self.folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(self._java("kafka.Kafka", self._settings), stdout=log, stderr=log)
@@ -61,7 +66,7 @@ group.initial.rebalance.delay.ms=0
             time.sleep(0.1)
         return self
 
-    def stop(self):
+    def stop(self) -> None:
         """Stop it; its messages stay."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
@@ -72,18 +77,19 @@ group.initial.rebalance.delay.ms=0
                 self._process.wait()
         self._process = None
 
-    def kill(self):
+    def kill(self) -> None:
         """End it at once, as a fault does."""
-        self._process.kill()
-        self._process.wait()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
         self._process = None
 
-    def _java(self, main, *arguments):
+    def _java(self, main: str, *arguments: str | Path) -> list[str]:
         options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         return ["java", *options, "-cp", f"{JARS}/*", main, *map(str, arguments)]
 
 
-def free_ports(count):
+def free_ports(count: int) -> list[int]:
     """Find ports on loopback that nobody listens on."""
     with closing(socket.socket()) as first, closing(socket.socket()) as second:
         found = []
@@ -93,7 +99,7 @@ def free_ports(count):
         return found
 
 
-def is_listening(port):
+def is_listening(port: int) -> bool:
     """Say whether anybody answers on a port."""
     with closing(socket.socket()) as probe:
         probe.settimeout(1)

@@ -1,0 +1,99 @@
+"""Delta and Iceberg tables: their names, what makes them, and what they say when another writer was faster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from factor_windows.errors import OptionError
+from factor_windows.functions.expression import quoted
+
+FORMATS = ("delta", "iceberg")
+_MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
+_BY_PATH = "delta."
+"""How the name of a table begins that is told by its path."""
+_REFUSED_BY_DELTA = set(" ,;{}()\n\t=")
+"""What Delta refuses in names of columns, such as `avg(t)`, unless it may give them names of its own."""
+_CONFLICT = re.compile(
+    r"DELTA_CONCURRENT_|DELTA_METADATA_CHANGED|\bConcurrent\w+Exception|\bMetadataChangedException"
+    r"|\bProtocolChangedException|\bCommitFailedException|ValidationException: (Found conflicting|Cannot commit)"
+    r"|\bMissing required files to delete|DELTA_METADATA_ABSENT_EXISTING"
+)
+"""What Delta and Iceberg say if another writer was faster; through Connect the text is all there is."""
+
+
+def table_name(table: str) -> str:
+    """Write the name of a table so that SQL takes it for nothing else; a path is that of a Delta table.
+
+    >>> table_name("lake.db.power")
+    '`lake`.`db`.`power`'
+    >>> table_name("/data/power")
+    'delta.`/data/power`'
+    """
+    if isinstance(table, str) and "/" in table and "`" not in table:
+        return f"{_BY_PATH}{quoted(table)}"
+    try:
+        found = exp.to_table(table, dialect="spark") if isinstance(table, str) else None
+    except (ParseError, TokenError):
+        found = None
+    if found is None or not found.parts or found.args.get("alias"):
+        raise OptionError(f"table {table!r} is not the name of a table, such as 'lake.db.power'")
+    first, *others = (part.name for part in found.parts)
+    if first.lower() == "delta" and len(others) == 1:
+        return f"{_BY_PATH}{quoted(others[0])}"
+    return ".".join(map(quoted, (first, *others)))
+
+
+def schema_of(spark: SparkSession, name: str) -> StructType | None:
+    """Return the columns of a table; nothing if it is not there."""
+    try:
+        return spark.table(name).schema
+    except AnalysisException as mistake:
+        if mistake.getCondition() in _MISSING:
+            return None
+        raise
+
+
+def create_table(rows: DataFrame, name: str, format: str, *, by: Sequence[str] = ()) -> None:
+    """Make a table of a format for such rows, with those that are there, cut into partitions by some columns."""
+    if format not in FORMATS:
+        raise OptionError(f"format {format!r} is unknown; allowed are {', '.join(FORMATS)}")
+    writer = rows.write.format(format).partitionBy(*by)
+    if format == "delta" and any(_REFUSED_BY_DELTA & set(column) for column in rows.columns):
+        writer = writer.option("delta.columnMapping.mode", "name")
+    if name.startswith(_BY_PATH):
+        # A catalog takes what is left of a creation that was killed for a table, and this does not.
+        writer.save(name.removeprefix(_BY_PATH)[1:-1].replace("``", "`"))
+    else:
+        writer.saveAsTable(name)
+
+
+def add_columns(spark: SparkSession, name: str, has: StructType, wanted: StructType) -> None:
+    """Give a table the columns that it lacks."""
+    missing = _missing(has, wanted)
+    if not missing:
+        return
+    texts = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in missing)
+    try:
+        spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({texts})")
+    except Exception:
+        # Another writer may have added the same.
+        spark.catalog.refreshTable(name)
+        if _missing(spark.table(name).schema, wanted):
+            raise
+
+
+def _missing(has: StructType, wanted: StructType) -> list[StructField]:
+    known = {field.name.lower() for field in has}
+    return [field for field in wanted if field.name.lower() not in known]
+
+
+def is_conflict(trouble: BaseException) -> bool:
+    """Say whether another writer was faster."""
+    return bool(_CONFLICT.search(str(trouble)))

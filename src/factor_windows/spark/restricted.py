@@ -1,0 +1,67 @@
+"""Sessions that allow less than Spark does: serverless ones, and the flow functions of a pipeline."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from factor_windows.errors import OptionError
+
+PIPELINE = "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION"
+"""What Spark says where a flow function of a Declarative Pipeline asks anything about a DataFrame."""
+_REFUSED = ("NOT_SUPPORTED_WITH_SERVERLESS", "CONFIG_NOT_AVAILABLE", "SESSION_MUTATION_IN_DECLARATIVE_PIPELINE")
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]*)\]")
+
+
+def persist(rows: DataFrame) -> bool:
+    """Let Spark keep rows when they are first computed; say whether it does, as serverless sessions keep nothing."""
+    try:
+        rows.persist()
+    except PySparkException as trouble:
+        if not is_refusal(trouble):
+            raise
+        return False
+    return True
+
+
+def is_refusal(trouble: PySparkException) -> bool:
+    """Say whether a session does not allow what was asked, whatever it was asked for."""
+    return condition_of(trouble).startswith(_REFUSED)
+
+
+class FlowFunctionError(OptionError):
+    """A DataFrame that may not be asked about, as a flow function of a pipeline is called before its tables exist."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a pipeline's flow function may not ask Spark about its events, as a plan does; run the plan outside the "
+            "function and return the result in it, or return fw.sql(spark, ...) or spark.sql(plan.sql())"
+        )
+
+
+def check_may_ask(rows: DataFrame) -> None:
+    """Refuse a DataFrame that Spark refuses to analyze, whatever it is asked."""
+    try:
+        # Everything begins with this question, and through Spark Connect the answer is remembered.
+        _ = rows.isStreaming
+    except PySparkException as trouble:
+        if is_in_flow_function(trouble):
+            raise FlowFunctionError from None
+        raise
+
+
+def is_in_flow_function(trouble: PySparkException) -> bool:
+    """Say whether an error comes from asking about a DataFrame in a flow function."""
+    return condition_of(trouble) == PIPELINE
+
+
+def condition_of(trouble: PySparkException) -> str:
+    """Return the name of an error's condition, which servers of other makers may write in the message only.
+
+    >>> condition_of(PySparkException("[CONFIG_NOT_AVAILABLE] Configuration a.b is not available."))
+    'CONFIG_NOT_AVAILABLE'
+    """
+    found = _CONDITION.match(str(trouble))
+    return trouble.getCondition() or (found[1] if found else "")

@@ -1,0 +1,280 @@
+"""A store in a table of Delta or Iceberg: rows of panes, and a row with the manifest, that change in one transaction.
+
+Each version is a commit of the format itself, which fails if another one with its number came before: Delta takes a
+number of each application once, Iceberg checks that nobody else has replaced the manifest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import uuid4
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from factor_windows.engines.spark_panes import LAST, START, VERSION
+from factor_windows.errors import StoreConflictError, StoreError
+from factor_windows.functions.expression import quoted
+from factor_windows.spark.lakehouse import add_columns, create_table, is_conflict, schema_of, table_name
+from factor_windows.spark.messages import spark_says, without_json
+from factor_windows.store import files
+from factor_windows.store.folder import Folder
+from factor_windows.store.manifest import FORMAT, Manifest, Part, plain, read_item
+from factor_windows.store.place import CUT, Place, Stretch
+
+KIND, CHUNK = CUT
+WRITTEN, MANIFEST = "pane_written", "pane_manifest"
+"""The columns for the version that wrote a row, and for the text of a manifest."""
+MANIFESTS = -1_000_000
+"""The kind of the row that has a manifest, where others have that of their panes."""
+APPLICATION = "factor-windows"
+"""The name by which a commit is known to the format."""
+
+RECENT = 20
+"""Among how many of the last commits a new one is looked for first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """A commit of the format: where it is in the table's history, and what was noted with it."""
+
+    at: int
+    note: str | None
+
+
+class Table:
+    """The table of one store."""
+
+    def __init__(self, spark: SparkSession, location: str, format: str) -> None:
+        self.format, self.location = format, location
+        self._spark, self._name = spark, table_name(location)
+        self._at: dict[int, int] = {}
+        """Where the versions that were loaded are in the table's history."""
+        self._document: Mapping[str, Any] = {}
+
+    def create(self, document: dict[str, Any], manifest: Manifest) -> None:
+        """Begin a store, unless there is one."""
+        with spark_says(f"cannot make the table {self.location}"):
+            columns = schema_of(self._spark, self._name)
+            if columns is not None and MANIFEST in columns.names:
+                raise StoreError(f"there is a store in {self.location} already; fw.Store.open(spark, ...) opens it")
+            if columns is not None:
+                raise StoreError(f"there is a table {self.location} that is no store; name one that is not there")
+            self._document = {"format": FORMAT, **document}
+            create_table(self._row(manifest), self._name, self.format, by=CUT)
+
+    def open(self) -> dict[str, Any]:
+        """Read what a store was created for."""
+        return dict(self._read_manifest(self._newest())["store"])
+
+    def load(self, known: Manifest | None = None) -> Manifest:
+        """Return the newest version; the `known` one, if it still is."""
+        newest = self._newest()
+        if known is not None and self._at.get(known.version) == newest:
+            return known
+        return self._load(newest)
+
+    def load_version(self, version: int) -> Manifest:
+        """Return an earlier version, if the format has kept it."""
+        if version not in self._at:
+            # The first one is the creation of the table, of which nothing is noted.
+            history = self._history()
+            own = [each for each in history if (each.note or "").startswith(f"{version} ")] if version else history[-1:]
+            if not own:
+                raise StoreError(
+                    f"version {version} of the store in {self.location} is no longer in the history of its table"
+                )
+            return self._load(own[0].at)
+        return self._load(self._at[version])
+
+    def commit(
+        self,
+        manifest: Manifest,
+        rows: DataFrame | None = None,
+        *,
+        gone: Collection[Part] = (),
+        stretches: Collection[Stretch] = (),
+        per_file: int = 0,
+    ) -> Manifest:
+        """Make a version the newest, with more rows and without some parts, unless another has come before."""
+        token = f"{manifest.version} {uuid4().hex}"
+        found = self._row(manifest)
+        replaced = _within({*((part.node, part.chunk) for part in gone), *stretches})
+        try:
+            if rows is not None:
+                columns = self._spark.table(self._name).schema
+                add_columns(self._spark, self._name, columns, rows.schema)
+                written = rows.withColumn(WRITTEN, F.lit(manifest.version).cast("long"))
+                found = written.unionByName(found, allowMissingColumns=True)
+            self._write(
+                found, manifest.version, token, f"{KIND} = {MANIFESTS}" + (f" OR {replaced}" if replaced else "")
+            )
+        except Exception as trouble:
+            if not is_conflict(trouble):
+                raise
+            raise self._conflict(manifest) from None
+        at = self._find(token)
+        if at is None:
+            raise self._conflict(manifest)
+        self._at[manifest.version] = at
+        return manifest if rows is None else self._measured(manifest)
+
+    def read(self, spark: SparkSession, manifest: Manifest, parts: Iterable[Part], schema: StructType) -> DataFrame:
+        """Read parts of a version as one DataFrame."""
+        columns = [
+            f"CAST({quoted(each.name)} AS {each.dataType.simpleString()}) AS {quoted(each.name)}" for each in schema
+        ]
+        within = _within({(part.node, part.chunk) for part in parts}) or "false"
+        return spark.sql(f"SELECT {', '.join(columns)} FROM {self._as_of(manifest)} WHERE {within}")
+
+    def clean(self, manifest: Manifest, retain: float) -> None:
+        """Leave files that are no longer read to the format: VACUUM of Delta, expire_snapshots of Iceberg."""
+
+    def extent(self, manifest: Manifest) -> dict[str, int]:
+        """Return how many files there are, and how large they are."""
+        if self.format == "delta":
+            count, size = "numFiles", "sizeInBytes"
+            found = self._spark.sql(f"DESCRIBE DETAIL {self._name}")
+        else:
+            count, size = "count(*)", "coalesce(sum(file_size_in_bytes), 0)"
+            found = self._spark.table(f"{self._name}.files")
+        [row] = found.selectExpr(f"{count} AS files", f"{size} AS bytes").collect()
+        return {"files": row["files"], "bytes": row["bytes"]}
+
+    def _write(self, rows: DataFrame, version: int, token: str, replaced: str) -> None:
+        """Commit rows instead of those that are replaced, under the number of a version."""
+        if self.format == "iceberg":
+            options = {
+                "isolation-level": "serializable",
+                "validate-from-snapshot-id": str(self._at[version - 1]),
+                "fanout-enabled": "true",
+                f"snapshot-property.{APPLICATION}": token,
+            }
+            rows.writeTo(self._name).options(**options).overwrite(F.expr(replaced))
+            return
+        options = {"txnAppId": APPLICATION, "txnVersion": str(version), "userMetadata": token}
+        writer = rows.writeTo(self._name).options(**options)
+        if replaced == f"{KIND} = {MANIFESTS}":
+            # Rows that are not replaced cannot come with those that are; the newest of several manifests counts.
+            writer.append()
+        else:
+            writer.overwrite(F.expr(replaced))
+
+    def _load(self, at: int) -> Manifest:
+        found = self._read_manifest(at)
+        many: dict[str, Any] = {kind: tuple(map(read_item, found[kind])) for kind in ("parts", "batches")}
+        manifest = replace(Manifest.of_document(found), **many)
+        self._at[manifest.version] = at
+        return self._measured(manifest)
+
+    def _read_manifest(self, at: int) -> dict[str, Any]:
+        """Read the manifest that was the newest at a commit."""
+        [row] = self._spark.sql(
+            f"SELECT max_by({MANIFEST}, {VERSION}) FROM {self._name} VERSION AS OF {at} WHERE {KIND} = {MANIFESTS}"
+        ).collect()
+        if row[0] is None:
+            raise StoreError(f"{self.location} has no manifest left; the store cannot be read")
+        found: dict[str, Any] = json.loads(row[0])
+        self._document = found["store"]
+        return found
+
+    def _measured(self, manifest: Manifest) -> Manifest:
+        """Return a manifest with the parts that its own version wrote, which are only known once they are there."""
+        if manifest.kept is None:
+            return manifest
+        of = f"{KIND}, {CHUNK}"
+        rows = self._spark.sql(
+            f"SELECT {of}, max({VERSION}), count(*), min({START}), max({START}), max({LAST}) "
+            f"FROM {self._as_of(manifest)} WHERE {WRITTEN} = {manifest.version} AND {KIND} <> {MANIFESTS} GROUP BY {of}"
+        ).collect()
+        return manifest.with_parts(
+            [
+                Part(f"{kind}/{chunk}/{manifest.version}", kind, chunk, version, count, 0, 0, first, last, latest)
+                for kind, chunk, version, count, first, last, latest in rows
+            ]
+        )
+
+    def _row(self, manifest: Manifest) -> DataFrame:
+        """Return the row that has a manifest."""
+        many = {kind: [plain(item) for item in getattr(manifest, kind)] for kind in ("parts", "batches")}
+        text = json.dumps({**manifest.document(), **many, "store": self._document})
+        number = manifest.version
+        columns = {KIND: f"{MANIFESTS}", CHUNK: "0L", WRITTEN: f"{number}L", VERSION: f"{number}L"}
+        own = (F.expr(column).alias(name) for name, column in columns.items())
+        return self._spark.range(0, 1, 1, 1).select(*own, F.lit(text).alias(MANIFEST))
+
+    def _as_of(self, manifest: Manifest) -> str:
+        return f"{self._name} VERSION AS OF {self._at[manifest.version]}"
+
+    def _newest(self) -> int:
+        """Return the newest commit."""
+        try:
+            if self.format == "delta":
+                return self._history(1)[0].at
+            # Others may have written the table since this session has looked at it.
+            self._spark.catalog.refreshTable(self._name)
+            [row] = self._spark.sql(f"SELECT snapshot_id FROM {self._name}.refs WHERE name = 'main'").collect()
+        except AnalysisException:
+            raise StoreError(f"there is no store in {self.location}; fw.Store.create(...) makes one") from None
+        return int(row[0])
+
+    def _find(self, token: str) -> int | None:
+        """Return the commit with a note; nothing if Delta has left it out, as others had taken its number."""
+        for most in (RECENT, None):
+            for each in self._history(most):
+                if each.note == token:
+                    return each.at
+        return None
+
+    def _history(self, most: int | None = None) -> list[_Commit]:
+        """List the commits of the table, the newest first."""
+        if self.format == "delta":
+            rows = self._spark.sql(f"DESCRIBE HISTORY {self._name}{f' LIMIT {most}' if most else ''}")
+            found = rows.select("version", "userMetadata")
+        else:
+            rows = self._spark.table(f"{self._name}.snapshots").orderBy(F.desc("committed_at"))
+            found = rows.selectExpr("snapshot_id", f"summary['{APPLICATION}']").limit(most or 2**31 - 1)
+        return [_Commit(at, note) for at, note in found.collect()]
+
+    def _conflict(self, manifest: Manifest) -> StoreConflictError:
+        return StoreConflictError(
+            f"another writer has made version {manifest.version} of the store in {self.location} meanwhile; "
+            "nothing was changed, so try again"
+        )
+
+
+def find_place(spark: SparkSession, location: str) -> Place:
+    """Return the place of a store that is there: the folder of that name, or else the table."""
+    path = files.local_path(location)
+    is_delta = path is not None and (path / "_delta_log").is_dir()
+    if not is_delta and (path is None or "/" in location or path.exists()):
+        return Folder(location)
+    name = table_name(location)
+    with without_json():
+        columns = schema_of(spark, name)
+        if columns is None:
+            return Folder(location)
+        if MANIFEST not in columns.names:
+            raise StoreError(f"the table {location} is no store; fw.Store.create(spark, ..., query) makes one")
+        if is_delta:
+            return Table(spark, location, "delta")
+        told = {row["col_name"]: row["data_type"] for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()}
+    return Table(spark, location, str(told["Provider"]).lower())
+
+
+def _within(stretches: Collection[Stretch]) -> str:
+    """Write in SQL that a row is in one of some stretches; nothing if there are none.
+
+    >>> _within([(0, 3), (-1, 7), (0, 4)])
+    '((pane_kind = -1 AND pane_chunk IN (7)) OR (pane_kind = 0 AND pane_chunk IN (3, 4)))'
+    """
+    of: dict[int, list[int]] = {}
+    for kind, chunk in sorted(stretches):
+        of.setdefault(kind, []).append(chunk)
+    texts = (f"({KIND} = {kind} AND {CHUNK} IN ({', '.join(map(str, chunks))}))" for kind, chunks in of.items())
+    return f"({' OR '.join(texts)})" if stretches else ""

@@ -1,0 +1,229 @@
+"""Stores in tables of Delta and Iceberg: versions are transactions of the format's own."""
+
+import random
+import threading
+from contextlib import suppress
+from uuid import uuid4
+
+import pytest
+from comparing import by_instance
+from test_store import (
+    FIXED,
+    OTHERS,
+    SCHEMA,
+    SETS,
+    assert_reads,
+    assert_same,
+    expected,
+    frame,
+    query_of,
+    rows_of,
+    upserted,
+)
+
+import factor_windows as fw
+
+
+@pytest.fixture(params=["delta", "iceberg"])
+def format(request):
+    return request.param
+
+
+@pytest.fixture
+def table(format):
+    name = f"s{uuid4().hex[:10]}"
+    return name if format == "delta" else f"ice.db.{name}"
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_history_of_appends_reads_like_a_batch(spark, table, format, name):
+    windows, aggregates = SETS[name]
+    query = query_of(windows, aggregates)
+    store = fw.Store.create(spark, table, query, finest="15 minutes" if name == "fixed" else None, format=format)
+    rows, there, upserts, seen = rows_of(name), [], {}, 0
+    random.Random(name).shuffle(rows)
+    for number in range(3):
+        batch = rows[number * 40 : (number + 1) * 40]
+        there += batch
+        store.append(frame(spark, batch), batch=f"batch {number}")
+        if number == 1:
+            version = store.version
+            assert store.append(frame(spark, batch), batch="batch 1") == version
+            store.compact()
+        if name != "sessions":
+            upserted(upserts, query, store.changes(since=seen))
+            seen = store.version
+    assert_reads(spark, fw.Store.open(spark, table), query, there)
+    if name != "sessions":
+        assert_same(upserts, expected(spark, query, there))
+    if name == "fixed":
+        store.compact()
+        assert_reads(spark, store, query, there, windows=OTHERS)
+
+
+def test_an_earlier_version_is_read_as_it_was(spark, table, format):
+    query = query_of(FIXED)
+    store = fw.Store.create(spark, table, query, format=format)
+    rows = rows_of("travel", 60)
+    store.append(frame(spark, rows[:20]))
+    store.append(frame(spark, rows[20:40]))
+    store.compact()
+    store.append(frame(spark, rows[40:]))
+    for opened in (store, fw.Store.open(spark, table)):
+        for version, number in ((1, 20), (2, 40), (3, 40), (4, 60)):
+            assert_same(by_instance(query, opened.read(version=version)), expected(spark, query, rows[:number]))
+    with pytest.raises(fw.OptionError, match="version 5 is none of the versions 0 to 4 of the store"):
+        store.read(version=5)
+    with pytest.raises(fw.StoreError, match="has no events yet"):
+        store.read(version=0)
+
+
+def test_panes_expire_and_coarser_ones_stay(spark, table, format):
+    query = query_of([fw.tumbling("15 minutes"), fw.tumbling("1 hour"), fw.tumbling("1 day")])
+    store = fw.Store.create(spark, table, query, format=format)
+    rows = rows_of("old", days=40)
+    store.append(frame(spark, rows))
+    store.expire("10 days", keep="1 hour")
+    long = [fw.tumbling("1 hour"), fw.tumbling("1 day")]
+    assert_reads(spark, store, query, rows, windows=long)
+    found = by_instance(query, store.read())
+    whole = expected(spark, query, rows)
+    assert 0 < len(found) < len(whole)
+    assert_same(found, {group: whole[group] for group in found})
+    told = store.describe()
+    assert (told["format"], told["location"], told["version"]) == (format, table, store.version)
+    assert told["files"] > 0
+    assert told["bytes"] > 0
+
+
+def test_events_of_local_time_and_small_numbers_keep_their_types(spark, table, format):
+    schema = "ts timestamp_ntz, k smallint, v float"
+    query = fw.Query(
+        time="ts", keys=["k"], windows=[fw.tumbling("1h"), fw.calendar("1 day")], aggregates=["max(v)", "max(k) AS m"]
+    )
+    events = spark.createDataFrame([(row[0], row[2], row[3]) for row in rows_of("types")], schema)
+    store = fw.Store.create(spark, table, query, format=format)
+    store.append(events)
+    result = fw.optimize(query).run(events)
+    assert [(each.name, each.dataType) for each in store.read().schema] == [
+        (each.name, each.dataType) for each in result.schema
+    ]
+    assert_same(by_instance(query, store.read()), by_instance(query, result))
+
+
+def test_several_jobs_write_one_store_at_once(spark, table, format):
+    query = query_of(FIXED)
+    fw.Store.create(spark, table, query, format=format)
+    rows, troubles = rows_of("jobs", 120), []
+
+    def write(number):
+        try:
+            store = fw.Store.open(spark, table)
+            for place in range(3):
+                begin = number * 60 + place * 20
+                # The first batch of both has the same name, and counts once.
+                name = "first" if not place else f"{number} {place}"
+                store.append(frame(spark, rows[:20] if not place else rows[begin : begin + 20]), batch=name)
+        except Exception as trouble:
+            troubles.append(trouble)
+
+    jobs = [threading.Thread(target=write, args=(number,)) for number in range(2)]
+    for job in jobs:
+        job.start()
+    for _ in range(2):
+        # A compaction that is too late says so, and changes nothing.
+        with suppress(fw.StoreConflictError):
+            fw.Store.open(spark, table).compact()
+    for job in jobs:
+        job.join(300)
+    assert [str(trouble)[:2000] for trouble in troubles] == []
+    there = [*rows[:60], *rows[80:]]
+    assert_reads(spark, fw.Store.open(spark, table), query, there)
+    fw.Store.open(spark, table).compact()
+    assert_reads(spark, fw.Store.open(spark, table), query, there)
+
+
+def test_a_compaction_that_comes_too_late_changes_nothing_and_says_so(spark, table, format, monkeypatch):
+    query = query_of(FIXED)
+    store = fw.Store.create(spark, table, query, format=format)
+    rows = rows_of("late", 40)
+    store.append(frame(spark, rows[:20]))
+    other, commit = fw.Store.open(spark, table), store._panes.place.commit
+
+    def commit_late(*manifest, **parts):
+        monkeypatch.undo()
+        other.append(frame(spark, rows[20:]))
+        commit(*manifest, **parts)
+
+    monkeypatch.setattr(store._panes.place, "commit", commit_late)
+    with pytest.raises(fw.StoreConflictError, match=r"another writer has made version 2 .* try again"):
+        store.compact()
+    assert_reads(spark, store, query, rows)
+
+
+def test_a_stream_is_appended_once_though_a_micro_batch_comes_again(spark, table, format, tmp_path):
+    query = query_of(FIXED)
+    store = fw.Store.create(spark, table, query, format=format)
+    rows = rows_of("stream", 60)
+    for number in range(3):
+        frame(spark, rows[number * 20 : number * 20 + 20]).coalesce(1).write.json(f"{tmp_path}/in/{number}")
+    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(f"{tmp_path}/in/*")
+    result, upserts = f"{table}_result", 0
+
+    def merge(changes, version):
+        nonlocal upserts
+        upserts += 1
+        fw.upsert(changes, result, format=format)
+
+    def run():
+        options = {"checkpoint": tmp_path / "checkpoint", "trigger": {"availableNow": True}}
+        running = store.write_stream(stream, on_changes=merge, **options)
+        assert running.awaitTermination(300)
+        assert running.exception() is None
+
+    run()
+    assert upserts == 3
+    # As if the process had been killed after the last micro-batch, and before Spark noted that.
+    for path in (tmp_path / "checkpoint" / "commits").glob("*2*"):
+        path.unlink()
+    run()
+    assert upserts == 4
+    assert_reads(spark, store, query, rows)
+    assert_same(by_instance(query, spark.table(result).drop("is_final")), expected(spark, query, rows))
+
+
+def test_several_queries_share_a_store(spark, table, format):
+    queries = [query_of(FIXED, name="devices"), query_of([fw.tumbling("1 day")], ["max(v)"], keys=(), name="days")]
+    store = fw.Store.create(spark, table, queries, format=format)
+    rows = rows_of("several", 60)
+    store.append(frame(spark, rows[:30]))
+    store.compact()
+    store.append(frame(spark, rows[30:]))
+    found = store.read()
+    for query in queries:
+        assert_same(by_instance(query, found[query.name]), expected(spark, query, rows))
+
+
+def test_wrong_use_is_answered_in_one_sentence(spark, table, format):
+    with pytest.raises(fw.StoreError, match="is no store"):
+        fw.Store.open(spark, table)
+    fw.Store.create(spark, table, query_of(FIXED), format=format)
+    with pytest.raises(fw.StoreError, match=r"there is a store in .* already; fw.Store.open"):
+        fw.Store.create(spark, table, query_of(FIXED), format=format)
+    with pytest.raises(fw.OptionError, match="format 'csv' is unknown; allowed are parquet, delta, iceberg"):
+        fw.Store.create(spark, table, query_of(FIXED), format="csv")
+    other = f"{table}_other"
+    spark.range(1).writeTo(other).using(format).create()
+    with pytest.raises(fw.StoreError, match="that is no store"):
+        fw.Store.create(spark, other, query_of(FIXED), format=format)
+    with pytest.raises(fw.StoreError, match="is no store"):
+        fw.Store.open(spark, other)
+
+
+def test_a_path_is_that_of_a_delta_table(spark, tmp_path):
+    query = query_of(FIXED)
+    rows = rows_of("path", 40)
+    store = fw.Store.create(spark, tmp_path / "a store", query, format="delta")
+    store.append(frame(spark, rows))
+    store.compact()
+    assert_reads(spark, fw.Store.open(spark, tmp_path / "a store"), query, rows)
