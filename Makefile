@@ -52,7 +52,8 @@ cluster: $(VENV)/.installed-dev setup ## kill streams, executors, workers and dr
 integrations: $(VENV)-integrations/.installed ## the tests with Kafka, Delta, Iceberg and Connect, with a Spark that all of them exist for
 	@scripts/ensure-java
 	@scripts/ensure-jars
-	@FACTOR_WINDOWS_INTEGRATIONS=1 $(VENV)-integrations/bin/pytest -o filterwarnings= tests/integrations
+	@FACTOR_WINDOWS_INTEGRATIONS=1 $(VENV)-integrations/bin/pytest -o filterwarnings= --numprocesses 2 --dist loadfile \
+	  --durations 10 tests/integrations
 
 audit: ## look up the locked dependencies among known faults, where the database can be reached
 	@$(PYTHON) -m venv $(VENV)-audit

@@ -14,7 +14,7 @@ from pyspark.sql.readwriter import DataFrameWriter
 from test_store import BASE, FIXED, SCHEMA, assert_same, expected, frame, query_of, rows_of
 
 import factor_windows as fw
-from factor_windows.store import append, files, folder
+from factor_windows.store import attempts, files, folder
 from factor_windows.store import compact as compaction
 
 OPERATIONS = ("make_folder", "write_draft", "publish", "discard", "discard_folder")
@@ -184,7 +184,7 @@ def test_a_compaction_that_comes_too_late_changes_nothing_and_says_so(spark, tmp
 
 def test_an_append_that_always_comes_too_late_gives_up(spark, tmp_path, monkeypatch):
     store = fw.Store.create(spark, tmp_path / "store", query_of(FIXED))
-    monkeypatch.setattr(append, "ATTEMPTS", 2)
+    monkeypatch.setattr(attempts, "ATTEMPTS", 2)
     monkeypatch.setattr(files, "publish", lambda *_: False)
     with pytest.raises(fw.StoreConflictError, match="try again"):
         store.append(frame(spark, rows_of(1, 5)))

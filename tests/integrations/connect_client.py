@@ -11,6 +11,7 @@ import sys
 import time
 import traceback
 import warnings
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -239,15 +240,73 @@ class Facts:
         assert ("leave use_rocksdb out" in said) == self.serverless, said
 
 
+SHARED = {"delta": "default.shared", "iceberg": "ice.db.shared"}
+"""Stores that several processes write at once."""
+BATCHES = 3
+
+
+def create_shared(spark):
+    """Begin the stores."""
+    for format, table in SHARED.items():
+        fw.Store.create(spark, table, QUERY, format=format)
+
+
+def write_shared(spark, folder, writer):
+    """Append a part of the events to the stores, and one that all writers have under the same name; compact between."""
+    events = Facts(spark, folder, serverless=False).events
+    for table in SHARED.values():
+        store = fw.Store.open(spark, table)
+        store.append(events.where("n = 4"), batch="of all")
+        for number in range(BATCHES):
+            store.append(events.where(f"n = {writer} AND k = {number}"), batch=f"{writer} {number}")
+            if number == 1:
+                # One that is too late says so, and changes nothing.
+                with suppress(fw.StoreConflictError):
+                    store.compact()
+
+
+def check_shared(spark, folder):
+    """Say how many rows of the stores are wrong, and how many versions they have."""
+    events = Facts(spark, folder, serverless=False).events.where("n IN (0, 1, 4)")
+    for table in SHARED.values():
+        store = fw.Store.open(spark, table)
+        print(json.dumps({"fact": table, "trouble": differing_rows(store.read(), naive(QUERY, events))}))
+
+
 FACTS = [name for name in vars(Facts) if not name.startswith("_") and name not in ("equal", "stream", "finish")]
+
+
+ALSO_PLAIN = [
+    "a_serverless_session_refuses_to_keep_and_to_set",
+    "several_queries_are_right_and_say_that_nothing_is_kept",
+    "a_stream_of_several_queries_is_told_apart",
+    "results_are_upserted_into_delta",
+    "a_stream_into_a_store_upserts_what_it_changes",
+    "a_state_store_that_cannot_be_set_is_refused_in_words",
+]
+"""What is checked without restrictions too: where something may be kept or set. The rest is a matter of Connect."""
 
 
 def main(remote, folder, *mode):
     spark = SparkSession.builder.remote(remote).getOrCreate()
+    if mode[:1] == ("create",):
+        create_shared(spark)
+    elif mode[:1] == ("write",):
+        write_shared(spark, folder, *mode[1:])
+    elif mode[:1] == ("check",):
+        check_shared(spark, folder)
+    else:
+        check_facts(spark, folder, *mode)
+    # Ending the session may wait for threads of streams that the server has ended.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def check_facts(spark, folder, *mode):
     if mode:
         restrict()
     facts = Facts(spark, folder, serverless=bool(mode))
-    for name in FACTS:
+    for name in FACTS if mode else ALSO_PLAIN:
         began, trouble = time.monotonic(), ""
         try:
             getattr(facts, name)()
@@ -255,9 +314,6 @@ def main(remote, folder, *mode):
             trouble = traceback.format_exc()
         seconds = round(time.monotonic() - began, 1)
         print(json.dumps({"fact": name, "trouble": trouble, "seconds": seconds}), flush=True)
-    # Ending the session may wait for threads of streams that the server has ended.
-    sys.stdout.flush()
-    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def read_by(running):
 
 def test_ten_windows_into_delta_killed_five_times_are_those_of_a_batch(spark, broker, send, tmp_path):
     rng = random.Random(7)
-    send(kafka_job.TOPIC, readings(540, rng))
+    send(kafka_job.TOPIC, readings(420, rng))
     events, table = events_of(spark.read, broker.servers), str(tmp_path / "table")
     seen = [_killed(broker, tmp_path, rng) for _ in range(KILLS)]
     print("killed in micro-batches", seen)

@@ -146,18 +146,12 @@ def _into_table(
 ) -> DataStreamWriter:
     """Prepare to merge each micro-batch into a table; errors are kept, as Spark makes one long text of them."""
 
-    def merge(batch: DataFrame, number: int) -> None:
-        # MERGE reads its rows twice, and the operators of a stream would run twice.
-        kept = batch.persist()
+    def merge(batch: DataFrame, _: int) -> None:
         try:
-            # All of it is computed also if there are no rows: Spark goes on only with states that were written.
-            if kept.count() or number == 0:
-                upsert(script, kept)
+            upsert(script, batch)
         except Exception as trouble:
             failed.append(trouble)
             raise
-        finally:
-            kept.unpersist()
 
     return result.writeStream.foreachBatch(merge)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
@@ -24,6 +27,27 @@ def persist(rows: DataFrame) -> bool:
             raise
         return False
     return True
+
+
+@contextmanager
+def kept(rows: DataFrame) -> Iterator[bool]:
+    """Let Spark keep rows for as long as they are read several times, and say whether it does."""
+    try:
+        is_kept = rows.storageLevel != StorageLevel.NONE
+    except PySparkException as trouble:
+        if not is_refusal(trouble):
+            raise
+        is_kept = False
+    if is_kept:
+        # Who has asked for that lets go of them, too.
+        yield True
+        return
+    is_kept = persist(rows)
+    try:
+        yield is_kept
+    finally:
+        if is_kept:
+            rows.unpersist()
 
 
 def is_refusal(trouble: PySparkException) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,18 +9,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from factor_windows.engines.spark_panes import APPENDED, VERSION, PaneWriter
-from factor_windows.errors import StoreConflictError, StoreError
+from factor_windows.errors import StoreError
 from factor_windows.spark.look import number_of
+from factor_windows.store.attempts import try_until_first
 from factor_windows.store.manifest import Manifest
 from factor_windows.store.panes import StoredPanes, kept_in
 from factor_windows.store.place import cut
 from factor_windows.store.reading import varying
 from factor_windows.store.zones import depends_on_zone
 
-ATTEMPTS = 20
-"""How often it is tried if other writers are faster each time."""
-LONGEST_WAIT = 2.0
-"""How many seconds it waits before the last of them, at most."""
 FEW_EVENTS = 100_000
 """So many events of a batch are grouped by one task, which takes less time than to shuffle."""
 
@@ -60,7 +55,7 @@ def _append(
     *,
     is_batch: bool = False,
 ) -> int:
-    for attempt in range(ATTEMPTS):
+    def write() -> int:
         manifest = panes.load()
         if (version := version_of(manifest)) is not None:
             return version
@@ -71,14 +66,9 @@ def _append(
         few = own.coalesce(1) if is_batch and number_of(events) <= FEW_EVENTS else own
         rows = writer.lift(few, APPENDED, f"{varying(following, writer.on_spark.names.start)} AS {VERSION}")
         marked = mark(with_kept(manifest, writer, rows).following())
-        try:
-            return panes.commit(marked, cut(rows, f"{length}L")).version
-        except StoreConflictError:
-            if attempt + 1 == ATTEMPTS:
-                raise
-            # Others try again as well: not all at the same time.
-            time.sleep(random.uniform(0, LONGEST_WAIT * (attempt + 1) / ATTEMPTS))
-    raise AssertionError
+        return panes.commit(marked, cut(rows, f"{length}L")).version
+
+    return try_until_first(write)
 
 
 def _check_fits(manifest: Manifest, writer: PaneWriter, events: DataFrame) -> None:

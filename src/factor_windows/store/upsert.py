@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Sequence
 
 from pyspark.errors import AnalysisException
@@ -14,12 +12,9 @@ from factor_windows.functions.expression import quoted
 from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.spark.lakehouse import add_columns, create_table, is_conflict, schema_of, table_name
 from factor_windows.spark.messages import check_events, spark_says
+from factor_windows.spark.restricted import kept
 from factor_windows.spark.result import IDENTITY
-
-ATTEMPTS = 10
-"""How often it is tried if other writers are faster each time."""
-LONGEST_WAIT = 2.0
-"""How many seconds it waits before the last of them, at most."""
+from factor_windows.store.attempts import try_until_first
 
 
 def upsert(rows: DataFrame, table: str, *, by: Sequence[str] | None = None, format: str | None = None) -> None:
@@ -43,7 +38,11 @@ def upsert(rows: DataFrame, table: str, *, by: Sequence[str] | None = None, form
             _create(rows, name, format)
         elif has is not None:
             add_columns(spark, name, has, rows.schema)
-        _merge(rows, table, name, same)
+        # MERGE reads its rows twice, and the operators of a stream would run twice. An empty micro-batch is computed as
+        # well, since Spark goes on only with states that were written.
+        with kept(rows) as is_kept:
+            if not is_kept or rows.count():
+                _merge(rows, table, name, same)
 
 
 def _create(rows: DataFrame, name: str, format: str) -> None:
@@ -57,33 +56,35 @@ def _create(rows: DataFrame, name: str, format: str) -> None:
 
 
 def _merge(rows: DataFrame, table: str, name: str, same: Sequence[str]) -> None:
-    columns = [quoted(column) for column in rows.columns]
+    columns = [_quoted(column) for column in rows.columns]
     text = (
-        (
-            f"MERGE INTO {name} AS kept USING {{rows}} AS new ON "
-            + " AND ".join(f"kept.{quoted(column)} <=> new.{quoted(column)}" for column in same)
-            + f" WHEN MATCHED THEN UPDATE SET {', '.join(f'{column} = new.{column}' for column in columns)}"
-            + f" WHEN NOT MATCHED THEN INSERT ({', '.join(columns)})"
-            + f" VALUES ({', '.join(f'new.{column}' for column in columns)})"
-        )
-        .replace("{", "{{")
-        .replace("}", "}}")
-        .replace("{{rows}}", "{rows}")
+        f"MERGE INTO {_escaped(name)} AS kept USING {{rows}} AS new ON "
+        + " AND ".join(f"kept.{_quoted(column)} <=> new.{_quoted(column)}" for column in same)
+        + f" WHEN MATCHED THEN UPDATE SET {', '.join(f'{column} = new.{column}' for column in columns)}"
+        + f" WHEN NOT MATCHED THEN INSERT ({', '.join(columns)})"
+        + f" VALUES ({', '.join(f'new.{column}' for column in columns)})"
     )
-    for attempt in range(ATTEMPTS):
+
+    def merge() -> None:
         try:
             rows.sparkSession.sql(text, rows=rows).collect()
         except Exception as trouble:
             if not is_conflict(trouble):
                 raise
-            if attempt + 1 == ATTEMPTS:
-                raise StoreConflictError(
-                    f"other writers of {table} were faster {ATTEMPTS} times; nothing was merged, so try again"
-                ) from trouble
-            # Others try again as well: not all at the same time.
-            time.sleep(random.uniform(0, LONGEST_WAIT * (attempt + 1) / ATTEMPTS))
-        else:
-            return
+            raise StoreConflictError(
+                f"other writers of {table} were faster each time; nothing was merged, so try again"
+            ) from trouble
+
+    try_until_first(merge)
+
+
+def _quoted(column: str) -> str:
+    return _escaped(quoted(column))
+
+
+def _escaped(name: str) -> str:
+    """Write a name so that braces in it stand for nothing else."""
+    return name.replace("{", "{{").replace("}", "}}")
 
 
 def _identity(rows: DataFrame, by: Sequence[str] | None) -> list[str]:
