@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 from comparing import by_instance
+from pyspark.sql import functions as F
 from test_store import (
     FIXED,
     OTHERS,
@@ -20,6 +21,7 @@ from test_store import (
 )
 
 import factor_windows as fw
+from factor_windows.store.table import Table
 
 
 @pytest.fixture(params=["delta", "iceberg"])
@@ -126,6 +128,45 @@ def test_a_compaction_that_comes_too_late_changes_nothing_and_says_so(spark, tab
     with pytest.raises(fw.StoreConflictError, match=r"another writer has made version 2 .* try again"):
         store.compact()
     assert_reads(spark, store, query, rows)
+
+
+def test_a_commit_that_is_sent_twice_counts_once(spark, table, format, monkeypatch):
+    query, rows = query_of(FIXED), rows_of("twice", 20)
+    store = fw.Store.create(spark, table, query, format=format)
+    write = Table._write
+
+    def write_twice(*given):
+        # As a client does that has lost its connection after the first time.
+        write(*given)
+        write(*given)
+
+    monkeypatch.setattr(Table, "_write", write_twice)
+    store.append(frame(spark, rows))
+    assert_reads(spark, store, query, rows)
+    assert store.version == 1
+
+
+def test_columns_of_an_append_that_failed_do_not_cut_off_values(spark, table, format):
+    query = fw.Query(time="ts", windows=[fw.tumbling("1h")], aggregates=["max(v)"])
+    store = fw.Store.create(spark, table, query, format=format)
+    events = spark.range(3).selectExpr("timestamp_seconds(id) AS ts", "CAST(id AS INT) AS v")
+    with pytest.raises(Exception, match="on purpose"):
+        store.append(events.withColumn("v", F.expr("v + CAST(raise_error('on purpose') AS INT)")))
+    with pytest.raises(fw.StoreError, match=r"is int, and these events make it double; cast them, or create"):
+        store.append(events.withColumn("v", F.expr("v + 0.5D")))
+    store.append(events)
+    assert store.read().first()["max(v)"] == 2
+
+
+def test_a_table_that_was_restored_takes_no_more(spark):
+    query, rows, table = query_of(FIXED), rows_of("restored", 20), f"s{uuid4().hex[:10]}"
+    store = fw.Store.create(spark, table, query, format="delta")
+    store.append(frame(spark, rows))
+    store.append(frame(spark, rows))
+    spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF 2")
+    assert_reads(spark, store, query, rows)
+    with pytest.raises(fw.StoreError, match="if that was restored to an earlier state, create the store anew"):
+        store.append(frame(spark, rows))
 
 
 def test_a_stream_is_appended_once_though_a_micro_batch_comes_again(spark, table, format, tmp_path):

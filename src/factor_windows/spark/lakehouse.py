@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 from pyspark.sql.types import StructField, StructType
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
@@ -20,10 +21,12 @@ _BY_PATH = "delta."
 """How the name of a table begins that is told by its path."""
 _REFUSED_BY_DELTA = set(" ,;{}()\n\t=")
 """What Delta refuses in names of columns, such as `avg(t)`, unless it may give them names of its own."""
+_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _CONFLICT = re.compile(
     r"DELTA_CONCURRENT_|DELTA_METADATA_CHANGED|\bConcurrent\w+Exception|\bMetadataChangedException"
-    r"|\bProtocolChangedException|\bCommitFailedException|ValidationException: (Found conflicting|Cannot commit)"
-    r"|\bMissing required files to delete|DELTA_METADATA_ABSENT_EXISTING"
+    r"|\bProtocolChangedException|\bCommitFailedException"
+    r"|ValidationException\W+(Found (new )?conflicting|Found concurrently|Cannot commit|Cannot determine history)"
+    r"|\bMissing required files to delete"
 )
 """What Delta and Iceberg say if another writer was faster; through Connect the text is all there is."""
 
@@ -92,6 +95,32 @@ def add_columns(spark: SparkSession, name: str, has: StructType, wanted: StructT
 def _missing(has: StructType, wanted: StructType) -> list[StructField]:
     known = {field.name.lower() for field in has}
     return [field for field in wanted if field.name.lower() not in known]
+
+
+def narrowed(has: StructType, wanted: StructType) -> list[tuple[StructField, StructField]]:
+    """List the columns of a table that do not hold all values of those that are to be written, with these."""
+    known = {field.name.lower(): field for field in has}
+    pairs = ((known[field.name.lower()], field) for field in wanted if field.name.lower() in known)
+    return [(kept, new) for kept, new in pairs if not _holds(kept.dataType, new.dataType)]
+
+
+def _holds(kept: T.DataType, new: T.DataType) -> bool:
+    """Say whether values of one type are values of another as well."""
+    if kept.simpleString() == new.simpleString():
+        return True
+    if type(kept) in _WHOLE and type(new) in _WHOLE:
+        return _WHOLE.index(type(kept)) >= _WHOLE.index(type(new))
+    if isinstance(kept, T.DecimalType) and isinstance(new, T.DecimalType):
+        return kept.scale >= new.scale and kept.precision - kept.scale >= new.precision - new.scale
+    if isinstance(kept, T.ArrayType) and isinstance(new, T.ArrayType):
+        return _holds(kept.elementType, new.elementType)
+    if isinstance(kept, T.MapType) and isinstance(new, T.MapType):
+        return _holds(kept.keyType, new.keyType) and _holds(kept.valueType, new.valueType)
+    if isinstance(kept, T.StructType) and isinstance(new, T.StructType):
+        return kept.names == new.names and all(
+            _holds(one.dataType, other.dataType) for one, other in zip(kept, new, strict=True)
+        )
+    return isinstance(kept, T.DoubleType) and isinstance(new, T.FloatType)
 
 
 def is_conflict(trouble: BaseException) -> bool:

@@ -19,8 +19,6 @@ from factor_windows.store.panes import StoredPanes, columns_of
 from factor_windows.store.place import CUT, Stretch, cut
 from factor_windows.store.resolutions import chunk_of
 
-ROWS_PER_FILE = 5_000_000
-
 
 def compact(panes: StoredPanes) -> Manifest:
     """Merge what was appended with what it meets, for every kind of panes; return the newest version."""
@@ -83,7 +81,7 @@ def _write(
     # Sums of decimals become wider whenever they are merged.
     rows = rows.select(*(rows[quoted(field.name)].cast(field.dataType) for field in columns_of(manifest)))
     ordered = cut(rows, length).repartition(*CUT).sortWithinPartitions(*CUT, START)
-    return panes.commit(manifest.following(gone), ordered, gone=gone, stretches=stretches, per_file=ROWS_PER_FILE)
+    return panes.commit(manifest.following(gone), ordered, gone=gone, stretches=stretches)
 
 
 def _with_resolution(panes: StoredPanes, manifest: Manifest, wanted: Segmentation) -> Manifest:

@@ -18,12 +18,13 @@ from factor_windows.errors import StoreConflictError, StoreError
 from factor_windows.spark.checkpoint import literally
 from factor_windows.spark.footers import contents_of
 from factor_windows.store import files
-from factor_windows.store.manifest import FORMAT, Manifest, Part, plain, read_item
+from factor_windows.store.manifest import FORMAT, Manifest, Part, check_format, plain, read_item
 from factor_windows.store.place import CUT, Stretch
 
 _WRITING = {
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "maxRecordsPerFile": "5000000",
 }
 """Files need not come all at once, or be marked as whole: nobody reads them until a manifest names them."""
 _STORE, _MANIFESTS, _LISTS, _DATA = "store.json", "manifests", "lists", "data"
@@ -72,10 +73,7 @@ class Folder:
             found = {}
         if not isinstance(found, dict) or not {"format", "queries", "is_single", "delay"} <= found.keys():
             raise StoreError(f"{self.path / _STORE} is damaged; the store cannot be read")
-        if found["format"] > FORMAT:
-            raise StoreError(
-                f"the store is of format {found['format']}, and this version reads up to {FORMAT}; install a later one"
-            )
+        check_format(found)
         return found
 
     @property
@@ -120,11 +118,10 @@ class Folder:
         *,
         gone: Collection[Part] = (),
         stretches: Collection[Stretch] = (),
-        per_file: int = 0,
     ) -> Manifest:
         """Write rows into files of their own, and make a version the newest that has them."""
         if rows is not None:
-            manifest = manifest.with_parts(self._write(rows, version=manifest.version, per_file=per_file))
+            manifest = manifest.with_parts(self._write(rows, version=manifest.version))
         if gone:
             now = time.time()
             there = ((path, since) for path, since in manifest.removed if (self.path / path).exists())
@@ -145,15 +142,13 @@ class Folder:
         for version in sorted(self._versions())[:-_VERSIONS]:
             files.discard(self._place(version))
 
-    def _write(self, rows: DataFrame, *, version: int, per_file: int = 0) -> tuple[Part, ...]:
+    def _write(self, rows: DataFrame, *, version: int) -> tuple[Part, ...]:
         """Write rows of panes into files of their own, which nobody reads until a manifest names them.
 
         They are cut by `CUT`, which has the kind of panes, and the number of a stretch of time.
         """
         place = self.path / _DATA / f"{version:09d}-{uuid4().hex[:12]}"
         writer = rows.write.options(**_WRITING).partitionBy(*CUT)
-        if per_file:
-            writer = writer.option("maxRecordsPerFile", per_file)
         writer.parquet(f"file://{place}")
         return tuple(self._parts(place))
 

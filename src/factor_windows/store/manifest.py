@@ -1,4 +1,4 @@
-"""A manifest: what a version of a store consists of. Each version is a file of its own, and the newest is the store."""
+"""A manifest: what a version of a store consists of. The newest is the store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_HISTORY = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A folder of Parquet files: rows of panes of one kind, of one stretch of time."""
+    """Rows of panes of one kind, of one stretch of time: a folder of files, or a partition of a table."""
 
     path: str
     node: int
@@ -178,10 +178,7 @@ class Manifest:
     @classmethod
     def of_document(cls, found: Mapping[str, Any]) -> Manifest:
         """Read what `document` returned."""
-        if found["format"] > FORMAT:
-            raise StoreError(
-                f"the store is of format {found['format']}, and this version reads up to {FORMAT}; install a later one"
-            )
+        check_format(found)
         resolutions = tuple(
             Resolution(read_segmentation(each["panes"]), each["chunk"], each["since"]) for each in found["resolutions"]
         )
@@ -195,6 +192,14 @@ class Manifest:
             streams={name: (number, version) for name, (number, version) in found["streams"].items()},
             history=tuple((version, latest) for version, latest in found["history"]),
             adopted=Adopted.of_document(adopted) if (adopted := found.get("adopted")) else None,
+        )
+
+
+def check_format(found: Mapping[str, Any]) -> None:
+    """Refuse what a later version of this library has written in a way that this one does not know."""
+    if found["format"] > FORMAT:
+        raise StoreError(
+            f"the store is of format {found['format']}, and this version reads up to {FORMAT}; install a later one"
         )
 
 

@@ -62,10 +62,9 @@ class StoredPanes:
         *,
         gone: Collection[Part] = (),
         stretches: Collection[Stretch] = (),
-        per_file: int = 0,
     ) -> Manifest:
         """Make a version the newest."""
-        self._manifest = self.place.commit(manifest, rows, gone=gone, stretches=stretches, per_file=per_file)
+        self._manifest = self.place.commit(manifest, rows, gone=gone, stretches=stretches)
         return self._manifest
 
     def planned(self, manifest: Manifest, windows: Sequence[AnyWindow] | None = None) -> Plan:

@@ -45,7 +45,6 @@ class Place(Protocol):
         *,
         gone: Collection[Part] = (),
         stretches: Collection[Stretch] = (),
-        per_file: int = 0,
     ) -> Manifest:
         """Make a version the newest, with more rows and without some parts, unless another has come before.
 

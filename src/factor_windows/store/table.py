@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -20,11 +21,11 @@ from pyspark.sql.types import StructType
 from factor_windows.engines.spark_panes import LAST, START, VERSION
 from factor_windows.errors import StoreConflictError, StoreError
 from factor_windows.functions.expression import quoted
-from factor_windows.spark.lakehouse import add_columns, create_table, is_conflict, schema_of, table_name
+from factor_windows.spark.lakehouse import add_columns, create_table, is_conflict, narrowed, schema_of, table_name
 from factor_windows.spark.messages import spark_says, without_json
 from factor_windows.store import files
 from factor_windows.store.folder import Folder
-from factor_windows.store.manifest import FORMAT, Manifest, Part, plain, read_item
+from factor_windows.store.manifest import FORMAT, Manifest, Part, check_format, plain, read_item
 from factor_windows.store.place import CUT, Place, Stretch
 
 KIND, CHUNK = CUT
@@ -51,8 +52,10 @@ class Table:
     """The table of one store."""
 
     def __init__(self, spark: SparkSession, location: str, format: str) -> None:
-        self.format, self.location = format, location
-        self._spark, self._name = spark, table_name(location)
+        path = files.local_path(location)
+        is_path = "/" in location and "`" not in location and ":" not in location
+        self.format, self.location = format, str(path) if is_path else location
+        self._spark, self.name = spark, table_name(self.location)
         self._at: dict[int, int] = {}
         """Where the versions that were loaded are in the table's history."""
         self._document: Mapping[str, Any] = {}
@@ -60,13 +63,13 @@ class Table:
     def create(self, document: dict[str, Any], manifest: Manifest) -> None:
         """Begin a store, unless there is one."""
         with spark_says(f"cannot make the table {self.location}"):
-            columns = schema_of(self._spark, self._name)
+            columns = schema_of(self._spark, self.name)
             if columns is not None and MANIFEST in columns.names:
                 raise StoreError(f"there is a store in {self.location} already; fw.Store.open(spark, ...) opens it")
             if columns is not None:
                 raise StoreError(f"there is a table {self.location} that is no store; name one that is not there")
             self._document = {"format": FORMAT, **document}
-            create_table(self._row(manifest), self._name, self.format, by=CUT)
+            create_table(self._row(manifest), self.name, self.format, by=CUT)
 
     def open(self) -> dict[str, Any]:
         """Read what a store was created for."""
@@ -85,11 +88,15 @@ class Table:
             # The first one is the creation of the table, of which nothing is noted.
             history = self._history()
             own = [each for each in history if (each.note or "").startswith(f"{version} ")] if version else history[-1:]
+            gone = StoreError(
+                f"version {version} of the store in {self.location} is no longer in the history of its table"
+            )
             if not own:
-                raise StoreError(
-                    f"version {version} of the store in {self.location} is no longer in the history of its table"
-                )
-            return self._load(own[0].at)
+                raise gone
+            manifest = self._load(own[0].at)
+            if manifest.version != version:
+                raise gone
+            return manifest
         return self._load(self._at[version])
 
     def commit(
@@ -99,28 +106,26 @@ class Table:
         *,
         gone: Collection[Part] = (),
         stretches: Collection[Stretch] = (),
-        per_file: int = 0,
     ) -> Manifest:
         """Make a version the newest, with more rows and without some parts, unless another has come before."""
         token = f"{manifest.version} {uuid4().hex}"
         found = self._row(manifest)
         replaced = _within({*((part.node, part.chunk) for part in gone), *stretches})
+        is_late = False
         try:
             if rows is not None:
-                columns = self._spark.table(self._name).schema
-                add_columns(self._spark, self._name, columns, rows.schema)
+                self._add_columns(rows.schema)
                 written = rows.withColumn(WRITTEN, F.lit(manifest.version).cast("long"))
                 found = written.unionByName(found, allowMissingColumns=True)
-            self._write(
-                found, manifest.version, token, f"{KIND} = {MANIFESTS}" + (f" OR {replaced}" if replaced else "")
-            )
+            self._write(found, manifest.version, token, replaced)
         except Exception as trouble:
-            if not is_conflict(trouble):
+            is_late = is_conflict(trouble)
+            if not is_late:
                 raise
-            raise self._conflict(manifest) from None
+        # What is sent twice, as after a lost connection, is too late for itself.
         at = self._find(token)
         if at is None:
-            raise self._conflict(manifest)
+            raise self._conflict(manifest) if is_late else self._left_out(manifest)
         self._at[manifest.version] = at
         return manifest if rows is None else self._measured(manifest)
 
@@ -139,15 +144,15 @@ class Table:
         """Return how many files there are, and how large they are."""
         if self.format == "delta":
             count, size = "numFiles", "sizeInBytes"
-            found = self._spark.sql(f"DESCRIBE DETAIL {self._name}")
+            found = self._spark.sql(f"DESCRIBE DETAIL {self.name}")
         else:
             count, size = "count(*)", "coalesce(sum(file_size_in_bytes), 0)"
-            found = self._spark.table(f"{self._name}.files")
+            found = self._spark.table(f"{self.name}.files")
         [row] = found.selectExpr(f"{count} AS files", f"{size} AS bytes").collect()
         return {"files": row["files"], "bytes": row["bytes"]}
 
     def _write(self, rows: DataFrame, version: int, token: str, replaced: str) -> None:
-        """Commit rows instead of those that are replaced, under the number of a version."""
+        """Commit rows instead of those that are replaced, if any are, under the number of a version."""
         if self.format == "iceberg":
             options = {
                 "isolation-level": "serializable",
@@ -155,15 +160,26 @@ class Table:
                 "fanout-enabled": "true",
                 f"snapshot-property.{APPLICATION}": token,
             }
-            rows.writeTo(self._name).options(**options).overwrite(F.expr(replaced))
+            before = f"{KIND} = {MANIFESTS}{f' OR {replaced}' if replaced else ''}"
+            rows.writeTo(self.name).options(**options).overwrite(F.expr(before))
             return
         options = {"txnAppId": APPLICATION, "txnVersion": str(version), "userMetadata": token}
-        writer = rows.writeTo(self._name).options(**options)
-        if replaced == f"{KIND} = {MANIFESTS}":
-            # Rows that are not replaced cannot come with those that are; the newest of several manifests counts.
-            writer.append()
+        writer = rows.writeTo(self.name).options(**options)
+        if replaced:
+            writer.overwrite(F.expr(f"{KIND} = {MANIFESTS} OR {replaced}"))
         else:
-            writer.overwrite(F.expr(replaced))
+            # Only rows that are replaced can come with such as replace them; the newest of several manifests counts.
+            writer.append()
+
+    def _add_columns(self, wanted: StructType) -> None:
+        """Give the table the columns of rows; it may have some of an append that failed, of events of other types."""
+        has = self._spark.table(self.name).schema
+        for before, new in narrowed(has, wanted):
+            raise StoreError(
+                f"the column {new.name!r} of the table {self.location} is {before.dataType.simpleString()}, and these "
+                f"events make it {new.dataType.simpleString()}; cast them, or create the store anew"
+            )
+        add_columns(self._spark, self.name, has, wanted)
 
     def _load(self, at: int) -> Manifest:
         found = self._read_manifest(at)
@@ -175,11 +191,12 @@ class Table:
     def _read_manifest(self, at: int) -> dict[str, Any]:
         """Read the manifest that was the newest at a commit."""
         [row] = self._spark.sql(
-            f"SELECT max_by({MANIFEST}, {VERSION}) FROM {self._name} VERSION AS OF {at} WHERE {KIND} = {MANIFESTS}"
+            f"SELECT max_by({MANIFEST}, {VERSION}) FROM {self.name} VERSION AS OF {at} WHERE {KIND} = {MANIFESTS}"
         ).collect()
         if row[0] is None:
             raise StoreError(f"{self.location} has no manifest left; the store cannot be read")
         found: dict[str, Any] = json.loads(row[0])
+        check_format(found)
         self._document = found["store"]
         return found
 
@@ -209,7 +226,7 @@ class Table:
         return self._spark.range(0, 1, 1, 1).select(*own, F.lit(text).alias(MANIFEST))
 
     def _as_of(self, manifest: Manifest) -> str:
-        return f"{self._name} VERSION AS OF {self._at[manifest.version]}"
+        return f"{self.name} VERSION AS OF {self._at[manifest.version]}"
 
     def _newest(self) -> int:
         """Return the newest commit."""
@@ -217,14 +234,17 @@ class Table:
             if self.format == "delta":
                 return self._history(1)[0].at
             # Others may have written the table since this session has looked at it.
-            self._spark.catalog.refreshTable(self._name)
-            [row] = self._spark.sql(f"SELECT snapshot_id FROM {self._name}.refs WHERE name = 'main'").collect()
+            self._spark.catalog.refreshTable(self.name)
+            [row] = self._spark.sql(f"SELECT snapshot_id FROM {self.name}.refs WHERE name = 'main'").collect()
         except AnalysisException:
             raise StoreError(f"there is no store in {self.location}; fw.Store.create(...) makes one") from None
         return int(row[0])
 
     def _find(self, token: str) -> int | None:
         """Return the commit with a note; nothing if Delta has left it out, as others had taken its number."""
+        if self.format == "iceberg":
+            # Another thread may have looked the table up before the commit, for all of this session.
+            self._spark.catalog.refreshTable(self.name)
         for most in (RECENT, None):
             for each in self._history(most):
                 if each.note == token:
@@ -234,12 +254,21 @@ class Table:
     def _history(self, most: int | None = None) -> list[_Commit]:
         """List the commits of the table, the newest first."""
         if self.format == "delta":
-            rows = self._spark.sql(f"DESCRIBE HISTORY {self._name}{f' LIMIT {most}' if most else ''}")
+            rows = self._spark.sql(f"DESCRIBE HISTORY {self.name}{f' LIMIT {most}' if most else ''}")
             found = rows.select("version", "userMetadata")
         else:
-            rows = self._spark.table(f"{self._name}.snapshots").orderBy(F.desc("committed_at"))
+            rows = self._spark.table(f"{self.name}.snapshots").orderBy(F.desc("committed_at"))
             found = rows.selectExpr("snapshot_id", f"summary['{APPLICATION}']").limit(most or 2**31 - 1)
         return [_Commit(at, note) for at, note in found.collect()]
+
+    def _left_out(self, manifest: Manifest) -> StoreError:
+        """Say why a commit is not there of which the format has said nothing."""
+        if self._load(self._newest()).version >= manifest.version:
+            return self._conflict(manifest)
+        return StoreError(
+            f"version {manifest.version} is not in the history of the table {self.location}; if that was restored to "
+            "an earlier state, create the store anew: a table takes each version once"
+        )
 
     def _conflict(self, manifest: Manifest) -> StoreConflictError:
         return StoreConflictError(
@@ -251,19 +280,19 @@ class Table:
 def find_place(spark: SparkSession, location: str) -> Place:
     """Return the place of a store that is there: the folder of that name, or else the table."""
     path = files.local_path(location)
-    is_delta = path is not None and (path / "_delta_log").is_dir()
-    if not is_delta and (path is None or "/" in location or path.exists()):
+    if path is not None and path.exists() and not (path / "_delta_log").is_dir():
         return Folder(location)
-    name = table_name(location)
-    with without_json():
+    name, columns = Table(spark, location, "delta").name, None
+    # Without Delta there is no table by its path.
+    with without_json(), suppress(AnalysisException):
         columns = schema_of(spark, name)
-        if columns is None:
-            return Folder(location)
-        if MANIFEST not in columns.names:
-            raise StoreError(f"the table {location} is no store; fw.Store.create(spark, ..., query) makes one")
-        if is_delta:
-            return Table(spark, location, "delta")
-        told = {row["col_name"]: row["data_type"] for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()}
+    if columns is None:
+        return Folder(location)
+    if MANIFEST not in columns.names:
+        raise StoreError(f"the table {location} is no store; fw.Store.create(spark, ..., query) makes one")
+    if "/" in location:
+        return Table(spark, location, "delta")
+    told = {row["col_name"]: row["data_type"] for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()}
     return Table(spark, location, str(told["Provider"]).lower())
 
 

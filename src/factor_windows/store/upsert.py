@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from factor_windows.errors import OptionError, StoreConflictError
 from factor_windows.functions.expression import quoted
 from factor_windows.query import WINDOW_COLUMNS
-from factor_windows.spark.lakehouse import add_columns, create_table, is_conflict, schema_of, table_name
+from factor_windows.spark.lakehouse import add_columns, create_table, is_conflict, narrowed, schema_of, table_name
 from factor_windows.spark.messages import check_events, spark_says
 from factor_windows.spark.restricted import kept
 from factor_windows.spark.result import IDENTITY
@@ -28,54 +27,63 @@ def upsert(rows: DataFrame, table: str, *, by: Sequence[str] | None = None, form
     check_events(rows)
     if rows.isStreaming:
         raise OptionError("these rows are a stream; upsert each micro-batch, in writeStream.foreachBatch(...)")
-    name, spark = table_name(table), rows.sparkSession
+    name = table_name(table)
     same = _identity(rows, by)
     with spark_says(f"cannot upsert into {table}"):
-        has = schema_of(spark, name)
-        if has is None and format is None:
-            raise OptionError(f"there is no table {table}; make it, or say format='delta' or format='iceberg'")
-        if has is None and format is not None:
-            _create(rows, name, format)
-        elif has is not None:
-            add_columns(spark, name, has, rows.schema)
+        _prepare(rows, table, name, format)
         # MERGE reads its rows twice, and the operators of a stream would run twice. An empty micro-batch is computed as
         # well, since Spark goes on only with states that were written.
         with kept(rows) as is_kept:
             if not is_kept or rows.count():
-                _merge(rows, table, name, same)
+                try_until_first(lambda: _merge(rows, table, _statement(rows.columns, name, same)))
 
 
-def _create(rows: DataFrame, name: str, format: str) -> None:
+def _prepare(rows: DataFrame, table: str, name: str, format: str | None) -> None:
+    """See that the table is there, and has columns for the rows."""
     spark = rows.sparkSession
-    try:
-        create_table(spark.createDataFrame([], rows.schema), name, format)
-    except AnalysisException:
-        # Another writer may have made it.
-        if schema_of(spark, name) is None:
+    has = schema_of(spark, name)
+    if has is None:
+        if format is None:
+            raise OptionError(f"there is no table {table}; make it, or say format='delta' or format='iceberg'")
+        try:
+            create_table(spark.createDataFrame([], rows.schema), name, format)
+        except OptionError:
             raise
+        except Exception:
+            # Another writer may have made it.
+            has = schema_of(spark, name)
+            if has is None:
+                raise
+    if has is None:
+        return
+    for before, new in narrowed(has, rows.schema):
+        raise OptionError(
+            f"the column {new.name!r} is {new.dataType.simpleString()} in these rows, and the table {table} has it as "
+            f"{before.dataType.simpleString()}, which does not hold all of it; cast it, or alter the table"
+        )
+    add_columns(spark, name, has, rows.schema)
 
 
-def _merge(rows: DataFrame, table: str, name: str, same: Sequence[str]) -> None:
-    columns = [_quoted(column) for column in rows.columns]
-    text = (
-        f"MERGE INTO {_escaped(name)} AS kept USING {{rows}} AS new ON "
-        + " AND ".join(f"kept.{_quoted(column)} <=> new.{_quoted(column)}" for column in same)
+def _statement(names: Sequence[str], table: str, same: Sequence[str]) -> str:
+    columns = [_quoted(name) for name in names]
+    return (
+        f"MERGE INTO {_escaped(table)} AS kept USING {{rows}} AS new ON "
+        + " AND ".join(f"kept.{_quoted(name)} <=> new.{_quoted(name)}" for name in same)
         + f" WHEN MATCHED THEN UPDATE SET {', '.join(f'{column} = new.{column}' for column in columns)}"
         + f" WHEN NOT MATCHED THEN INSERT ({', '.join(columns)})"
         + f" VALUES ({', '.join(f'new.{column}' for column in columns)})"
     )
 
-    def merge() -> None:
-        try:
-            rows.sparkSession.sql(text, rows=rows).collect()
-        except Exception as trouble:
-            if not is_conflict(trouble):
-                raise
-            raise StoreConflictError(
-                f"other writers of {table} were faster each time; nothing was merged, so try again"
-            ) from trouble
 
-    try_until_first(merge)
+def _merge(rows: DataFrame, table: str, statement: str) -> None:
+    try:
+        rows.sparkSession.sql(statement, rows=rows).collect()
+    except Exception as trouble:
+        if not is_conflict(trouble):
+            raise
+        raise StoreConflictError(
+            f"other writers of {table} were faster each time; nothing was merged, so try again"
+        ) from trouble
 
 
 def _quoted(column: str) -> str:
