@@ -5,6 +5,7 @@
 
 import os
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -74,6 +75,19 @@ def spark(warehouse):
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(params=["delta", "iceberg"])
+def format(request):
+    """The format of a table."""
+    return request.param
+
+
+@pytest.fixture
+def table(format):
+    """The name of a table that is not there yet, in the catalog of the format."""
+    name = f"t{uuid4().hex[:10]}"
+    return name if format == "delta" else f"ice.db.{name}"
 
 
 @pytest.fixture(scope="session")

@@ -24,17 +24,6 @@ import factor_windows as fw
 from factor_windows.store.table import Table
 
 
-@pytest.fixture(params=["delta", "iceberg"])
-def format(request):
-    return request.param
-
-
-@pytest.fixture
-def table(format):
-    name = f"s{uuid4().hex[:10]}"
-    return name if format == "delta" else f"ice.db.{name}"
-
-
 @pytest.mark.parametrize("name", [name for name in SETS if name != "formulas"])
 def test_a_history_of_appends_reads_like_a_batch(spark, table, format, name):
     windows, aggregates = SETS[name]

@@ -1,7 +1,6 @@
 """Results and changes merged into Delta and Iceberg tables."""
 
 from threading import Thread
-from uuid import uuid4
 
 import pytest
 
@@ -11,17 +10,6 @@ from factor_windows.spark.naive import naive
 
 WINDOWS = [fw.tumbling("20m"), fw.tumbling("30m"), fw.hopping("1h", "10m"), fw.calendar("1 day")]
 QUERY = fw.Query(time="ts", keys=["device"], windows=WINDOWS, aggregates=["min(t)", "avg(t) AS mean_t"])
-
-
-@pytest.fixture(params=["delta", "iceberg"])
-def format(request):
-    return request.param
-
-
-@pytest.fixture
-def table(format):
-    name = f"t{uuid4().hex[:10]}"
-    return name if format == "delta" else f"ice.db.{name}"
 
 
 @pytest.fixture(scope="module")
