@@ -3,6 +3,7 @@
 import os
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from importlib import import_module
 from itertools import combinations, product
 from math import gcd, lcm
@@ -418,8 +419,8 @@ def test_the_same_query_gives_the_same_plan():
 
 
 def test_an_optimum_without_slices_is_none_if_the_search_with_them_was_cut_short(monkeypatch):
-    def cut_short(options, required, *, seconds):
-        solution = cheapest_tree(options, required, seconds=seconds)
+    def cut_short(options, required, **given):
+        solution = cheapest_tree(options, required, **given)
         return replace(solution, built=frozenset(), bound=0, optimal=False) if has_slices(options) else solution
 
     def has_slices(nodes):
@@ -481,7 +482,8 @@ def test_dual_ascent_and_branching_find_what_trying_all_finds(drawn):
         for size in range(len(hidden) + 1)
         for built in combinations(hidden, size)
     )
-    for solve in (cheapest_tree, integer_program.solve):
+    some, every = (partial(cheapest_tree, known=nodes) for nodes in (hidden[::2], hidden))
+    for solve in (cheapest_tree, some, every, integer_program.solve):
         found = solve(options, required, seconds=5)
         assert found.optimal
         assert cost_of_building(options, required, found.built) == pytest.approx(least)

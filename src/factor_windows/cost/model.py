@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar
 
@@ -49,6 +50,10 @@ class CostModel(ABC):
     @abstractmethod
     def price(self, node: Node, parent: Node | None) -> Cost:
         """Return what an edge costs in the time that costs are about, whatever the keys of its ends."""
+
+    def price_each(self, node: Node, parents: Sequence[Node]) -> list[Cost]:
+        """Return what an edge costs from each of some parents."""
+        return [self.price(node, parent) for parent in parents]
 
     def filled(self, segmentation: Segmentation) -> Cost:
         """Return the share of the instances that hold any event."""

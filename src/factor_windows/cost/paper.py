@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
@@ -79,6 +80,11 @@ class PaperCost(CostModel):
 
     def of(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
         return self.recurrence_count(segmentation) * self.instance_cost(segmentation, parent)
+
+    def price_each(self, node: Node, parents: Sequence[Node]) -> list[Cost]:
+        """Count the instances of the node once for all parents, of which there may be a thousand."""
+        count = self.recurrence_count(node.window)
+        return [count * self.instance_cost(node.window, parent.window) for parent in parents]
 
     def price(self, node: Node, parent: Node | None) -> Cost:
         """Count what all instances within one period read; the paper has no keys."""

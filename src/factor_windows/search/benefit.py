@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from factor_windows.algebra.window import Window
 from factor_windows.cost.model import Cost, CostModel
 from factor_windows.cost.paper import PaperCost
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Place:
     """Where a factor window could go: between a window and its downstream windows (Paper: section IV-A).
 
@@ -21,22 +22,29 @@ class Place:
     above: Window | None
     below: Sequence[Window]
     cost: CostModel
-    instances: Cost = field(init=False)
-    """Sum of n_j: the downstream instances within one period."""
-    lengths: Cost = field(init=False)
-    """Sum of n_j * r_j: their lengths together."""
-    spared: Cost = field(init=False)
-    """How much less the downstream windows cost beside their reads when they read a window, not the raw events."""
 
-    def __post_init__(self) -> None:
-        counts = [self.cost.recurrence_count(window) for window in self.below]
-        lengths = (count * window.length for count, window in zip(counts, self.below, strict=True))
-        object.__setattr__(self, "instances", sum(counts))
-        object.__setattr__(self, "lengths", sum(lengths))
+    @cached_property
+    def _counts(self) -> list[Cost]:
+        # In most places no factor window fits, and nothing is counted.
+        return [self.cost.recurrence_count(window) for window in self.below]
+
+    @cached_property
+    def instances(self) -> Cost:
+        """Sum of n_j: the downstream instances within one period."""
+        return sum(self._counts)
+
+    @cached_property
+    def lengths(self) -> Cost:
+        """Sum of n_j * r_j: their lengths together."""
+        return sum(count * window.length for count, window in zip(self._counts, self.below, strict=True))
+
+    @cached_property
+    def spared(self) -> Cost:
+        """How much less the downstream windows cost beside their reads when they read a window, not the raw events."""
+        if self.above is not None:
+            return 0
         overhead = self.cost.overhead
-        raw = self.above is None
-        spared = sum(overhead(window, None) - overhead(window, window) for window in self.below) if raw else 0
-        object.__setattr__(self, "spared", spared)
+        return sum(overhead(window, None) - overhead(window, window) for window in self.below)
 
     @property
     def upstream(self) -> Window:

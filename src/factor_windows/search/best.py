@@ -12,7 +12,7 @@ from factor_windows.algebra.slices import Segmentation, Slices, display_key, sli
 from factor_windows.algebra.window import Window
 from factor_windows.cost.model import Cost, CostModel
 from factor_windows.functions.table import Kind
-from factor_windows.search.cheapest_parents import cheapest_parent
+from factor_windows.search.cheapest_parents import cheapest_parents
 from factor_windows.search.exact import cheapest_tree
 from factor_windows.search.factor import best_factors, cheapest_with, total
 from factor_windows.search.panes import common_panes, ladders, slicings
@@ -65,6 +65,7 @@ class _Search:
         self.panes = {keys: common_panes(windows) for keys, windows in self.windows.items()}
         self.gaps = {node.window.pane for node in graph.nodes if isinstance(node.window, Session)}
         self.factors = best_factors(graph, cost)
+        self.shared = cheapest_parents(graph, cost)
         self.options: dict[Node, dict[Node | None, Cost]] = {}
 
     def found(self) -> Found:
@@ -90,7 +91,7 @@ class _Search:
                 # What was optimal before says nothing about the slices that have come since.
                 found = replace(solved, tree=min(solved, found, key=self._total).tree)
                 more = self._fitted(found.tree)
-        factor = Found(cheapest_with(self.factors, self.graph, self.cost), "heuristic", found.bound)
+        factor = Found(cheapest_with(self.factors, self.graph, self.cost, self.shared), "heuristic", found.bound)
         return min(found, factor, key=self._total)
 
     def _total(self, found: Found) -> Cost:
@@ -116,7 +117,7 @@ class _Search:
         for child, parents in self.options.items():
             possible: Iterable[Node] = self.options if child in added else new
             if self.large and child in required:
-                nearest = cheapest_parent(child, self.graph.parents[child], self.cost)
+                nearest = self.shared[child]
                 possible = (*([nearest] if nearest else []), *hidden) if child in added else new
             for parent in possible:
                 if order[parent] < order[child] and child.can_read(parent, self.graph.kind):
@@ -134,7 +135,8 @@ class _Search:
         pruned = self._pruned(self._tree(self.options))
         if self.large or sum(map(len, self.options.values())) > MOST_EDGES:
             return Found(pruned, "heuristic" if monotonic() < self.deadline else "time_limit", self._least())
-        solution = cheapest_tree(self.options, self.required, seconds=max(LEAST_SECONDS, self.deadline - monotonic()))
+        left = max(LEAST_SECONDS, self.deadline - monotonic())
+        solution = cheapest_tree(self.options, self.required, seconds=left, known=pruned.keys() - set(self.required))
         if solution is None:
             return Found(pruned, "time_limit", self._least())
         self.deadline += solution.loading

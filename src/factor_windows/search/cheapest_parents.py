@@ -17,8 +17,11 @@ def cheapest_parent(node: Node, parents: tuple[Node, ...], cost: CostModel) -> N
     """Choose one parent: the raw events only if they are cheaper than any other, and among equals the longest."""
     if not parents:
         return None
-    best = min(parents, key=lambda parent: (cost.price(node, parent), longest_first(parent)))
-    return best if cost.price(node, best) <= cost.price(node, None) else None
+    prices = cost.price_each(node, parents)
+    least = min(prices)
+    if least > cost.price(node, None):
+        return None
+    return min((parent for parent, price in zip(parents, prices, strict=True) if price == least), key=longest_first)
 
 
 def longest_first(node: Node) -> tuple[int, ...]:

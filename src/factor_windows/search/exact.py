@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import count
+from math import inf
 from time import monotonic
 
 from factor_windows.algebra.graph import Node
@@ -38,13 +39,20 @@ class Solution:
     """How many seconds it took to load a solver, which no time limit should pay for."""
 
 
-def cheapest_tree(options: Options, required: Sequence[Node], *, seconds: float) -> Solution | None:
-    """Choose hidden nodes so that all required ones together cost least; `None` if time ends before any is found."""
+def cheapest_tree(
+    options: Options, required: Sequence[Node], *, seconds: float, known: Collection[Node] = ()
+) -> Solution | None:
+    """Choose hidden nodes so that all required ones together cost least; `None` if time ends before any is found.
+
+    `known` are hidden nodes of a tree that is good already: what cannot be cheaper need not be looked at.
+    """
     deadline = monotonic() + seconds
     problem = _Problem(options, required)
-    best = problem.relax(frozenset(), frozenset())
+    best = problem.tree_of(known)
+    first = problem.relax(frozenset(), frozenset(), best.cost)
+    best = min(best, first, key=lambda each: each.cost)
     order = count()
-    waiting = [(best.bound, next(order), best)]
+    waiting = [(first.bound, next(order), first)] if first.bound < best.cost else []
     for _ in range(1 + EFFORT // problem.edges):
         least = waiting[0][0] if waiting else best.cost
         if best.cost - least <= CLOSE * best.cost:
@@ -53,10 +61,11 @@ def cheapest_tree(options: Options, required: Sequence[Node], *, seconds: float)
             return problem.solution(best, least, optimal=False)
         _, _, part = heappop(waiting)
         node = part.branch_on()
-        for relaxed in (
-            problem.relax(part.without | {node}, part.built_for_sure),
-            problem.relax(part.without, part.built_for_sure | {node}),
+        for without, sure in (
+            (part.without | {node}, part.built_for_sure),
+            (part.without, part.built_for_sure | {node}),
         ):
+            relaxed = problem.relax(without, sure, best.cost)
             best = min(best, relaxed, key=lambda each: each.cost)
             if relaxed.bound < best.cost:
                 heappush(waiting, (relaxed.bound, next(order), relaxed))
@@ -102,6 +111,7 @@ class _Problem:
             for node in self.nodes[:-1]
             if node is not None
         ]
+        self.order = _parents_first(self.prices, self.root)
         self.cheapest_first = [sorted(parents.items(), key=lambda each: each[1]) for parents in self.prices]
 
     @property
@@ -109,23 +119,57 @@ class _Problem:
         """Count the edges."""
         return sum(map(len, self.prices))
 
+    def tree_of(self, known: Collection[Node]) -> _Relaxed:
+        """Return the tree of some hidden nodes, about which nothing else is known."""
+        nothing = frozenset[int]()
+        cost, built = self._tree([place for place, node in enumerate(self.nodes) if node in known], nothing)
+        return _Relaxed(nothing, nothing, 0.0, cost, frozenset(built), nothing)
+
     def solution(self, best: _Relaxed, bound: float, *, optimal: bool) -> Solution:
         """Return what was found."""
         built = frozenset(node for place in best.built if (node := self.nodes[place]) is not None)
         return Solution(built, unscaled(best.cost if optimal else bound, self.naive), optimal)
 
-    def relax(self, without: frozenset[int], sure: frozenset[int]) -> _Relaxed:
-        """Bound the trees without some hidden nodes and with some others, and make one of them."""
-        left = [
-            {parent: price for parent, price in parents.items() if parent not in without} for parents in self.prices
-        ]
-        bound, used = _ascend(left, [*range(self.required), *sorted(sure)], self.root)
-        hidden = {place for place in used if self.required <= place < self.root}
-        cost, built = self._tree(hidden | sure, sure)
-        undecided = frozenset(range(self.required, self.root)) - without - sure
+    def relax(self, without: frozenset[int], sure: frozenset[int], limit: float = inf) -> _Relaxed:
+        """Bound the trees without some hidden nodes and with some others, and make one of them.
+
+        Nodes that are in no tree which costs less than the `limit` are left out, and the rest is bounded again.
+        """
+        terminals = [*range(self.required), *sorted(sure)]
+        best: tuple[float, set[int]] = (inf, set())
+        while True:
+            left = [
+                {parent: price for parent, price in parents.items() if parent not in without} for parents in self.prices
+            ]
+            bound, used = _ascend(left, terminals, self.root)
+            hidden = {place for place in used if self.required <= place < self.root} - without
+            best = min(best, self._tree(hidden | sure, sure), key=lambda each: each[0])
+            limit = min(limit, best[0])
+            undecided = frozenset(range(self.required, self.root)) - without - sure
+            useless = self._useless(left, undecided, terminals, limit - bound) if bound < limit else frozenset()
+            if not useless:
+                break
+            without |= useless
+        cost, built = best
         # Where all is decided, every node reads its cheapest parent, and the tree is what the part costs.
-        bound = bound if undecided else cost
+        bound = min(bound, limit) if undecided else cost
         return _Relaxed(without, sure, bound, cost, frozenset(built), undecided & hidden or undecided)
+
+    def _useless(
+        self, left: Sequence[Mapping[int, float]], undecided: frozenset[int], terminals: Iterable[int], room: float
+    ) -> frozenset[int]:
+        """Find hidden nodes whose use costs more above the bound than there is room for.
+
+        A tree with a node has a path to it and one on to a terminal, which cost at least what is left of their edges.
+        """
+        reached, onwards = {self.root: 0.0}, dict.fromkeys(terminals, 0.0)
+        for place in self.order:
+            reached[place] = min((reached[parent] + price for parent, price in left[place].items()), default=inf)
+        for place in reversed(self.order):
+            for parent, price in left[place].items():
+                onwards[parent] = min(onwards.get(parent, inf), onwards.get(place, inf) + price)
+        room = room * (1 + CLOSE) + CLOSE
+        return frozenset(place for place in undecided if reached[place] + onwards.get(place, inf) > room)
 
     def _tree(self, allowed: Collection[int], sure: frozenset[int]) -> tuple[float, set[int]]:
         """Make a tree of some hidden nodes, and drop those that are not worth their price, the dearest first."""
@@ -155,6 +199,21 @@ class _Problem:
                 seen.add(parent)
                 waiting.append(parent)
         return total, seen
+
+
+def _parents_first(prices: Sequence[Mapping[int, float]], root: int) -> list[int]:
+    """Put the nodes in an order in which each comes after all that it may read."""
+    found = {root: None}
+
+    def visit(place: int) -> None:
+        if place not in found:
+            for parent in prices[place]:
+                visit(parent)
+            found[place] = None
+
+    for place in range(root):
+        visit(place)
+    return list(found)[1:]
 
 
 def _ascend(left: list[dict[int, float]], terminals: Sequence[int], root: int) -> tuple[float, set[int]]:

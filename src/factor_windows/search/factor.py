@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from factor_windows.algebra.clock import Clock
 from factor_windows.algebra.graph import CoverageGraph, Node, stands_for, window_of
 from factor_windows.algebra.session import Session
+from factor_windows.algebra.window import Window
 from factor_windows.cost.model import Cost, CostModel
 from factor_windows.functions.table import Kind
 from factor_windows.search.benefit import Place
@@ -18,7 +19,7 @@ from factor_windows.tree import Tree
 
 def with_factor_windows(graph: CoverageGraph, cost: CostModel) -> Tree:
     """Add the best factor window below every window and below the raw events, and keep those that pay."""
-    return cheapest_with(best_factors(graph, cost), graph, cost)
+    return cheapest_with(best_factors(graph, cost), graph, cost, cheapest_parents(graph, cost))
 
 
 def best_factors(graph: CoverageGraph, cost: CostModel) -> dict[Node, None]:
@@ -29,9 +30,8 @@ def best_factors(graph: CoverageGraph, cost: CostModel) -> dict[Node, None]:
     return {Node(window, keys): None for window, keys in found if window is not None}
 
 
-def cheapest_with(factors: Collection[Node], graph: CoverageGraph, cost: CostModel) -> Tree:
-    """Let every node read its cheapest parent, the factor windows that pay among them."""
-    shared = cheapest_parents(graph, cost)
+def cheapest_with(factors: Collection[Node], graph: CoverageGraph, cost: CostModel, shared: Tree) -> Tree:
+    """Let every node read its cheapest parent, the factor windows that pay among them; `shared` is without these."""
     if not factors:
         return shared
     extended = graph.extended(factors)
@@ -44,13 +44,15 @@ def places(graph: CoverageGraph, cost: CostModel) -> Iterator[tuple[Place, froze
     for above, below in graph.children.items():
         if above is not None and isinstance(above.window, Session):
             continue
-        by_clock: dict[Clock | None, list[Node]] = {}
+        by_clock: dict[Clock | None, tuple[list[Window], set[frozenset[str]]]] = {}
         for node in below:
-            by_clock.setdefault(stands_for(node).clock, []).append(node)
-        for clock, own in by_clock.items():
+            window = stands_for(node)
+            windows, keys = by_clock.setdefault(window.clock, ([], set()))
+            windows.append(window)
+            keys.add(node.keys)
+        for clock, (windows, keys) in by_clock.items():
             if above is None or window_of(above).clock == clock:
-                keys = frozenset[str]().union(*(node.keys for node in own))
-                yield Place(window_of(above) if above else None, [stands_for(node) for node in own], cost), keys
+                yield Place(window_of(above) if above else None, windows, cost), frozenset[str]().union(*keys)
 
 
 def total(tree: Tree, cost: CostModel) -> Cost:
