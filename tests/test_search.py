@@ -489,3 +489,23 @@ def test_dual_ascent_and_branching_find_what_trying_all_finds(drawn):
         assert cost_of_building(options, required, found.built) == pytest.approx(least)
         # A solver bounds nothing where there is nothing to choose.
         assert not hidden or float(found.bound) == pytest.approx(least)
+
+
+@pytest.mark.parametrize("tumbling", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_bounds_leave_out_is_in_no_cheapest_tree(monkeypatch, seed, tumbling):
+    seen = []
+
+    def both(options, required, **given):
+        found = cheapest_tree(options, required, **given)
+        solved = integer_program.solve(options, required, seconds=60)
+        costs = [cost_of_building(options, required, each.built) for each in (found, solved)]
+        assert found.optimal
+        assert costs[0] == pytest.approx(costs[1])
+        seen.append(costs)
+        return found
+
+    monkeypatch.setattr(import_module("factor_windows.search.best"), "cheapest_tree", both)
+    made = random_windows(14, tumbling=tumbling, seed=seed)
+    optimize(small(made, "sum(v)" if tumbling else "min(v)"), rate=10, unit="1 second", time_limit=60)
+    assert seen
