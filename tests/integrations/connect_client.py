@@ -280,8 +280,6 @@ ALSO_PLAIN = [
     "a_serverless_session_refuses_to_keep_and_to_set",
     "several_queries_are_right_and_say_that_nothing_is_kept",
     "a_stream_of_several_queries_is_told_apart",
-    "results_are_upserted_into_delta",
-    "a_stream_into_a_store_upserts_what_it_changes",
     "a_state_store_that_cannot_be_set_is_refused_in_words",
 ]
 """What is checked without restrictions too: where something may be kept or set. The rest is a matter of Connect."""
