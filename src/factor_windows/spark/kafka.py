@@ -16,7 +16,6 @@ from factor_windows.errors import OptionError
 from factor_windows.functions.expression import quoted
 from factor_windows.spark.messages import first_sentence
 
-SCHEME = "kafka://"
 MESSAGES = "factor_windows.messages"
 """The metrics by which a stream tells how many messages it has read, and how many of them have no time."""
 OPTIONS = (
@@ -88,11 +87,6 @@ class Topic:
             if mistake.getCondition() in _ABSENT:
                 raise OptionError(_how_to_add(spark.version)) from None
             raise OptionError(f"the topic {self.name} cannot be read: {first_sentence(mistake)}") from None
-
-
-def is_topic(place: str) -> bool:
-    """Say whether a place is a Kafka address."""
-    return place.lower().startswith(SCHEME)
 
 
 def read_schema(spark: SparkSession, text: str) -> StructType:
