@@ -104,6 +104,12 @@ def one_partition(spark):
 
 
 @pytest.fixture
+def chained(monkeypatch):
+    """Let operators of a stream cost nothing, so that a plan over few events is a chain of them, too."""
+    monkeypatch.setattr("factor_windows.physical.choose.OPERATOR", 0.0)
+
+
+@pytest.fixture
 def command(monkeypatch, capsys):
     """Run the command line in this process, and return its exit code and what it printed."""
     from factor_windows.cli.main import main

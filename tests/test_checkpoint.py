@@ -71,6 +71,7 @@ def test_what_is_named_otherwise_reordered_or_left_out_goes_on(spark, tmp_path):
     assert found.count() == 6
 
 
+@pytest.mark.usefixtures("chained")
 def test_a_stream_goes_on_with_the_plan_that_it_was_begun_with(spark, tmp_path):
     stream, place = ticking(spark), tmp_path / "state"
     query = Query(time="timestamp", windows=[tumbling("15s"), tumbling("17s")], aggregates=["sum(value)"])
@@ -85,6 +86,7 @@ def test_a_stream_goes_on_with_the_plan_that_it_was_begun_with(spark, tmp_path):
     assert rows_of(spark.read.parquet(f"{tmp_path}/out")) == closed(query, ticked(spark, 4), 0, 3 * STEP - 1)
 
 
+@pytest.mark.usefixtures("chained")
 def test_a_plan_that_the_state_cannot_answer_is_refused_with_what_differs(spark, tmp_path):
     stream = ticking(spark)
     plan_of(20, 30).run(stream, checkpoint=tmp_path)

@@ -195,6 +195,7 @@ STREAM_SETS = {
 }
 
 
+@pytest.mark.usefixtures("chained")
 @pytest.mark.parametrize("search", ["best", "none"])
 @pytest.mark.parametrize(("name", "keys"), [("one gap", ["k"]), ("gaps and others", ["k"]), ("gaps and others", [])])
 def test_a_stream_gives_batchs_sessions_and_flush_the_rest(spark, tmp_path, name, keys, search):

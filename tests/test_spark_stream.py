@@ -25,6 +25,7 @@ from factor_windows import (
     use_rocksdb,
 )
 from factor_windows.cost.prices import Prices
+from factor_windows.engines.spark_stream import CHANGELOG, STATE_STORE
 from factor_windows.physical.choose import choose_layout
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
@@ -68,10 +69,15 @@ def stream_in(spark, folder):
     return stream_of(spark, folder / "in", SCHEMA)
 
 
-@pytest.mark.parametrize(("windows", "order"), [("tumbling", "ordered"), ("hopping", "shuffled"), ("mixed", "gaps")])
-def test_a_stream_gives_batchs_rows_and_flush_the_rest(request, spark, tmp_path, windows, order):
+@pytest.mark.parametrize(
+    ("windows", "order", "operators"),
+    [("tumbling", "ordered", 2), ("hopping", "shuffled", 2), ("hopping", "shuffled", 1), ("mixed", "gaps", 2)],
+)
+def test_a_stream_gives_batchs_rows_and_flush_the_rest(request, spark, tmp_path, windows, order, operators):
     if windows == "mixed":
         request.getfixturevalue("compiled")
+    if operators > 1:
+        request.getfixturevalue("chained")
     rng = random.Random(f"{windows} {order}")
     events = write(spark, tmp_path / "in", batches_of(order, rng), rng)
     query = Query(time="ts", keys=["k"], windows=WINDOWS[windows], aggregates=AGGREGATES)
@@ -81,7 +87,7 @@ def test_a_stream_gives_batchs_rows_and_flush_the_rest(request, spark, tmp_path,
     assert_closed(query, found, everything, watermark_of(running))
     whole = found.unionAll(plan.flush(events, running))
     assert_equal(query, by_instance(query, whole), everything)
-    assert len(running.lastProgress["stateOperators"]) == 2
+    assert len(running.lastProgress["stateOperators"]) == operators
 
 
 def test_flush_goes_by_the_watermark_whatever_the_time_zone(spark):
@@ -113,6 +119,7 @@ def test_update_and_complete_give_what_naive_gives_with_one_operator(spark, tmp_
         assert differing_rows(spark.table("ours"), spark.table("naively")) == 0
 
 
+@pytest.mark.usefixtures("chained")
 def test_slices_run_on_a_stream(spark, tmp_path):
     rng = random.Random(4)
     events = write(spark, tmp_path / "in", batches_of("shuffled", rng), rng)
@@ -125,6 +132,7 @@ def test_slices_run_on_a_stream(spark, tmp_path):
     assert_closed(query, spark.table("sliced"), by_instance(query, naive(query, events)), watermark_of(running))
 
 
+@pytest.mark.usefixtures("chained")
 def test_ladders_run_as_one_chain(spark, tmp_path):
     rng = random.Random(3)
     events = write(spark, tmp_path / "in", batches_of("shuffled", rng), rng)
@@ -132,7 +140,7 @@ def test_ladders_run_as_one_chain(spark, tmp_path):
     query = Query(time="ts", windows=windows, aggregates=["sum(v)", "max(v)"])
     plan = optimize(query, rate=100, unit="1 second")
     running = finish(plan.run(stream_in(spark, tmp_path)), "deep")
-    assert len(running.lastProgress["stateOperators"]) == 3
+    assert len(running.lastProgress["stateOperators"]) == 4
     levels = choose_layout(plan.passes[0], streaming=True).levels
     assert max(each.steps for level in levels for each in level.assigners) < 120
     assert_closed(query, spark.table("deep"), by_instance(query, plan.run(events)), watermark_of(running))
@@ -163,7 +171,7 @@ def test_mistakes_are_explained(spark, tmp_path):
 
 
 def test_state_can_live_in_rocksdb(spark, tmp_path):
-    before = spark.conf.get("spark.sql.streaming.stateStore.providerClass")
+    before = spark.conf.get(STATE_STORE)
     rng = random.Random(1)
     events = write(spark, tmp_path / "in", batches_of("ordered", rng)[:2], rng)
     try:
@@ -174,7 +182,8 @@ def test_state_can_live_in_rocksdb(spark, tmp_path):
         assert "rocksdbCommitFlushLatency" in running.lastProgress["stateOperators"][0]["customMetrics"]
         assert_closed(query, spark.table("rocks"), by_instance(query, plan.run(events)), watermark_of(running))
     finally:
-        spark.conf.set("spark.sql.streaming.stateStore.providerClass", before)
+        spark.conf.set(STATE_STORE, before)
+        spark.conf.unset(CHANGELOG)
 
 
 CHAINS = """

@@ -121,6 +121,7 @@ def test_a_time_without_a_zone_is_the_events_own(spark):
     assert closed_until(spark, aware.astimezone().replace(tzinfo=None), None, TimestampType()) == 86_400_000_000
 
 
+@pytest.mark.usefixtures("chained")
 def test_a_chain_is_refused_where_spark_has_one_watermark_for_all_operators(spark, tmp_path):
     write(spark, tmp_path / "in", [1])
     stream = stream_in(spark, tmp_path)

@@ -130,9 +130,10 @@ class DuckdbSpelling:
         return f"{epoch} + to_microseconds({microseconds} - epoch_us({epoch}))"
 
     def modulo(self, number: str, divisor: str) -> str:
-        """Make it of two remainders, since DuckDB's has the sign of the number."""
+        """Mend DuckDB's remainder where it is negative, as the number is: two remainders of each take twice the time."""
         inner = number if number.isidentifier() else f"({number})"
-        return f"(({inner} % {divisor}) + {divisor}) % {divisor}"
+        remainder = f"{inner} % {divisor}"
+        return f"CASE WHEN {number} >= 0 THEN {remainder} ELSE (({remainder}) + {divisor}) % {divisor} END"
 
 
 def read(text: str, spelling: Spelling) -> exp.Expr:

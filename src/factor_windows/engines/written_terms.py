@@ -39,7 +39,7 @@ def write_term(term: Term, words: Words) -> str:
 
     >>> from factor_windows.engines.sql_steps import SPELLINGS, SqlWords
     >>> write_term(Column("t") - (Column("t") - 3) % 10, SqlWords(SPELLINGS["duckdb"], "fw_"))
-    't - (((t - 3) % 10) + 10) % 10'
+    't - CASE WHEN t - 3 >= 0 THEN (t - 3) % 10 ELSE (((t - 3) % 10) + 10) % 10 END'
     """
 
     def write(part: Term) -> str:

@@ -32,8 +32,12 @@ MANY_PARTITIONS = 128
 """And how many at most."""
 WORTH_A_LEVEL = 1.05
 """How much less work a level more must leave: shallow plans are easier to read and surer to do well."""
-WORTH_AN_OPERATOR = 1.7
-"""The same for a third or later level on a stream, a stateful operator more that commits in every micro-batch."""
+MICRO_BATCH = 250_000
+"""How many events a micro-batch of a stream is taken to have, at least; a fast one has more."""
+TRIGGER = 10_000_000
+"""How many microseconds of a fast stream a micro-batch is taken to hold."""
+OPERATOR = 250e6
+"""What a stateful operator takes in every micro-batch, whatever its rows, in nanoseconds: it commits its state."""
 FEW_EVENTS = 200_000
 """So few events are not looked at, and may be brought together by key even if nobody knows how many keys there are."""
 ASSUMED_EVENTS = 1e7
@@ -57,9 +61,12 @@ def choose_layout(
     is kept by somebody, and all else is made of it.
     """
     cost = spark_cost(plan)
-    if not streaming and cost.units == inf:
+    if streaming:
+        units = max(MICRO_BATCH / cost.rate, TRIGGER / cost.unit)
+        cost = replace(cost, units=units, prices=replace(cost.prices, stage=OPERATOR))
+    elif cost.units == inf:
         cost = replace(cost, units=ASSUMED_EVENTS / cost.rate)
-    worth, work = WORTH_AN_OPERATOR if streaming else WORTH_A_LEVEL, work_of(plan, cost, partitions)
+    work = work_of(plan, cost, partitions)
     works: dict[int, float] = {}
     least: dict[int, Layout] = {}
     for plain in layouts_of_panes(plan) if from_panes else layouts(plan, packing, reuses=reuses):
@@ -77,7 +84,7 @@ def choose_layout(
             price, depth = work.price(layout), len(layout.levels)
             if price < works.get(depth, inf):
                 works[depth], least[depth] = price, layout
-    depth = min(works, key=lambda each: works[each] * worth ** max(0, each - 2) * WORTH_A_LEVEL ** (each > 1))
+    depth = min(works, key=lambda each: works[each] * WORTH_A_LEVEL ** (each - 1))
     chosen = least[depth]
     if streaming:
         return replace(chosen, notes=(_depth_note(depth, works),))
