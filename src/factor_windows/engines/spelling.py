@@ -130,7 +130,7 @@ class DuckdbSpelling:
         return f"{epoch} + to_microseconds({microseconds} - epoch_us({epoch}))"
 
     def modulo(self, number: str, divisor: str) -> str:
-        """Mend DuckDB's remainder where it is negative, as the number is: two remainders of each take twice the time."""
+        """Mend DuckDB's remainder where it is negative, as its number is; two for every number take twice as long."""
         inner = number if number.isidentifier() else f"({number})"
         remainder = f"{inner} % {divisor}"
         return f"CASE WHEN {number} >= 0 THEN {remainder} ELSE (({remainder}) + {divisor}) % {divisor} END"
