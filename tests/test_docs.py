@@ -214,7 +214,7 @@ def test_the_links_of_all_documents_lead_somewhere():
 
 def test_the_ten_tasks_of_a_newcomer_are_one_click_from_the_readme():
     tasks = dict(rows("../README.md", "I want to ...", "where"))
-    words = "install result SQL Kafka month why right change cluster help".split()
+    words = ["install", "result", "SQL", "Kafka", "month", "why", "right", "change", "cluster", "help"]
     assert [[word for word in words if word in task] for task in tasks] == [[word] for word in words]
     assert all("](" in where for where in tasks.values())
 
