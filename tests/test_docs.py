@@ -253,6 +253,11 @@ def test_what_the_map_of_the_paper_points_at_is_there():
         assert [test for test in quoted(tests) if not (ROOT / test).exists()] == []
 
 
+def test_the_reference_has_an_example_of_every_public_name():
+    code = "".join(content for language, content, _ in blocks(ROOT / "docs" / "api.md") if language in ("python", "py"))
+    assert [name for name in fw.__all__ if not re.search(rf"\bfw\.{name}\b", code)] == []
+
+
 def test_the_site_builds_without_warnings_and_needs_no_network(tmp_path):
     command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "docs", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
