@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from importlib import import_module
+from itertools import chain, pairwise
 from operator import attrgetter
 from pathlib import Path
 from textwrap import dedent
@@ -185,14 +186,37 @@ def test_every_target_that_a_page_names_is_in_the_makefile():
             assert set(re.findall(r"^make (\w+)", code, re.MULTILINE)) <= set(targets)
 
 
+def anchors(document):
+    """List the anchors of a page's headings, as GitHub and the site name them."""
+    tokens = MarkdownIt("commonmark").parse(document.read_text(encoding="utf-8"))
+    titles = [after.content for token, after in pairwise(tokens) if token.type == "heading_open"]
+    return {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in titles}
+
+
+def links(document):
+    """List where the links and pictures of a page lead within the project, each as a path and an anchor."""
+    tokens = MarkdownIt("commonmark").enable("table").parse(document.read_text(encoding="utf-8"))
+    for part in chain.from_iterable(token.children or () for token in tokens):
+        target = part.attrs.get("href") or part.attrs.get("src") or ""
+        if target and not target.startswith("http"):
+            path, _, anchor = target.partition("#")
+            yield document.parent / path if path else document, anchor
+
+
 def test_the_links_of_all_documents_lead_somewhere():
     for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
         text = document.read_text(encoding="utf-8")
-        for target in text.split("](")[1:]:
-            path = target.split(")")[0].split("#")[0]
-            drawn_by_the_page = f"--svg {path}\n" in text
-            if path and not path.startswith("http") and not drawn_by_the_page:
-                assert (document.parent / path).exists(), f"{document.name} links to {path}"
+        for path, anchor in links(document):
+            drawn_by_the_page = f"--svg {path.parent.name}/{path.name}\n" in text
+            assert drawn_by_the_page or path.exists(), f"{document.name} links to {path}"
+            assert not anchor or anchor in anchors(path), f"{document.name} links to {path.name}#{anchor}"
+
+
+def test_the_ten_tasks_of_a_newcomer_are_one_click_from_the_readme():
+    tasks = dict(rows("../README.md", "I want to ...", "where"))
+    words = ["install", "result", "SQL", "Kafka", "month", "why", "right", "change", "cluster", "help"]
+    assert [[word for word in words if word in task] for task in tasks] == [[word] for word in words]
+    assert all("](" in where for where in tasks.values())
 
 
 def test_the_picture_is_well_formed_and_escapes_names():
@@ -227,6 +251,11 @@ def test_what_the_map_of_the_paper_points_at_is_there():
         module = import_module(package + path.removesuffix(".py").replace("/", "."))
         assert [name for name in names if attrgetter(name)(module) is None] == []
         assert [test for test in quoted(tests) if not (ROOT / test).exists()] == []
+
+
+def test_the_reference_has_an_example_of_every_public_name():
+    code = "".join(content for language, content, _ in blocks(ROOT / "docs" / "api.md") if language in ("python", "py"))
+    assert [name for name in fw.__all__ if not re.search(rf"\bfw\.{name}\b", code)] == []
 
 
 def test_the_site_builds_without_warnings_and_needs_no_network(tmp_path):
