@@ -16,7 +16,7 @@ import typer
 from factor_windows.algebra.calendar import AnyWindow, parse_window
 from factor_windows.algebra.session import Session
 from factor_windows.cli.explain import Question
-from factor_windows.cli.options import Json, Master, expand_options, notes_of, outputs_of, read_text
+from factor_windows.cli.options import Json, SparkOptions, expand_options, notes_of, outputs_of, read_text
 from factor_windows.errors import OptionError
 from factor_windows.query import Query
 from factor_windows.sql.parse import parse
@@ -71,9 +71,17 @@ class Destination:
             "By default its first rows are shown, or all rows with --json."
         ),
     ] = None
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are there already.")] = False
-    master: Master = None
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing results.")] = False
     as_json: Json = False
+
+    def check(self) -> None:
+        """Refuse what can be known to fail before Spark starts."""
+        from factor_windows.spark.files import check_ending
+
+        if self.output is not None:
+            check_ending(self.output)
+        elif self.overwrite:
+            raise OptionError("--overwrite does nothing without --output; leave it out, or say where the result goes")
 
 
 @app.command()
@@ -105,27 +113,33 @@ def create(
 
 
 @app.command()
+@expand_options
 def append(
     location: Location,
+    engine: SparkOptions,
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files, folders or tables of events.")],
     batch: Annotated[
         str | None, typer.Option(help="The name of the batch, which counts once; by default the path of the file.")
     ] = None,
-    master: Master = None,
     as_json: Json = False,
 ) -> None:
     """Add files of events, each as a batch; one that is there already is not added again."""
     from rich.console import Console
     from rich.markup import escape
 
+    from factor_windows.spark.files import check_ending, check_local_files
     from factor_windows.spark.messages import spark_says
     from factor_windows.spark.progress import shown
 
     if batch is not None and len(files) > 1:
         raise OptionError(f"--batch names one file, and there are {len(files)}; leave it out, or append them in turn")
+    for file in files:
+        check_ending(file)
+    if engine.reads_this_machine:
+        check_local_files(files)
     console = Console(stderr=True, highlight=False)
     done = []
-    with _opened(location, master) as store:
+    with _opened(location, engine) as store:
         for place, file in enumerate(files, start=1):
             before, name = store.version, _batch_of(file) if batch is None else batch
             with (
@@ -143,11 +157,17 @@ def append(
 @app.command()
 @expand_options
 def read(
-    location: Location, destination: Destination, window: Windows = None, since: Since = None, until: Until = None
+    location: Location,
+    destination: Destination,
+    engine: SparkOptions,
+    window: Windows = None,
+    since: Since = None,
+    until: Until = None,
 ) -> None:
     """Compute windows from the panes, and write or show them."""
+    destination.check()
     windows = _windows_of(window)
-    with _opened(location, destination.master) as store:
+    with _opened(location, engine) as store:
         version = store.version
         _give(store, version, store.read(windows, since, until), destination)
 
@@ -157,6 +177,7 @@ def read(
 def changes(
     location: Location,
     destination: Destination,
+    engine: SparkOptions,
     since: Annotated[int, typer.Option(metavar="VERSION", help="The version that was read last; 0 for all.")],
     window: Windows = None,
     delay: Annotated[
@@ -164,38 +185,41 @@ def changes(
     ] = None,
 ) -> None:
     """Compute the rows that are new since a version, and write or show them."""
+    destination.check()
     windows = _windows_of(window)
-    with _opened(location, destination.master) as store:
+    with _opened(location, engine) as store:
         # Before the changes are read: if a version comes meanwhile, its rows come again, and none is left out.
         version = store.version
         _give(store, version, store.changes(since, windows=windows, delay=delay), destination)
 
 
 @app.command()
-def compact(location: Location, retain: Retain = "1h", master: Master = None, as_json: Json = False) -> None:
+@expand_options
+def compact(location: Location, engine: SparkOptions, retain: Retain = "1h", as_json: Json = False) -> None:
     """Merge what was appended, and build coarser panes."""
-    with _opened(location, master) as store:
+    with _opened(location, engine) as store:
         before = store.describe()
         store.compact(retain=retain)
         _print_sizes(before, store.describe(), as_json=as_json)
 
 
 @app.command()
+@expand_options
 def expire(
     location: Location,
+    engine: SparkOptions,
     age: Annotated[str, typer.Argument(help="How long before the last event panes are dropped, such as 90d.")],
     keep: Annotated[
         str | None, typer.Option(metavar="RANGE", help="Panes that stay, with coarser ones, such as 1h.")
     ] = None,
     retain: Retain = "1h",
-    master: Master = None,
     as_json: Json = False,
 ) -> None:
     """Drop panes that are too old, or only those finer than what is to be kept."""
     kept = None if keep is None else parse_window(keep)
     if isinstance(kept, Session):
         raise OptionError(f"keep {keep!r} is a session, which is no pane; keep such as 1h")
-    with _opened(location, master) as store:
+    with _opened(location, engine) as store:
         before = store.describe()
         store.expire(age, keep=kept, retain=retain)
         _print_sizes(before, store.describe(), as_json=as_json)
@@ -221,12 +245,13 @@ def describe(location: Location, as_json: Json = False) -> None:
 
 
 @app.command()
+@expand_options
 def explain(
-    location: Location, window: Windows = None, since: Since = None, until: Until = None, master: Master = None
+    location: Location, engine: SparkOptions, window: Windows = None, since: Since = None, until: Until = None
 ) -> None:
     """Show which panes answer a read, and in how many files they are."""
     windows = _windows_of(window)
-    with _opened(location, master) as store:
+    with _opened(location, engine) as store:
         print(store.explain(windows, since, until))
 
 
@@ -236,8 +261,7 @@ def _queries_of(question: Question) -> Query | list[Query]:
         if not question.function:
             raise OptionError("there is no function; name what is kept of the events, such as --function 'avg(t)'")
         return question.to_query()
-    if given := [f"--{name}" for name in ("window", "function", "key") if getattr(question, name)]:
-        raise OptionError(f"{', '.join(given)} and --query exclude each other; the SQL says it all")
+    question.check_only_query()
     text = read_text(question.query_file)
     for note in notes_of(read_statements(text, time=question.time)):
         print(note, file=sys.stderr)
@@ -256,16 +280,15 @@ def _windows_of(texts: list[str] | None) -> list[AnyWindow] | None:
 
 
 @contextmanager
-def _opened(location: str, master: str | None) -> Iterator[Store]:
+def _opened(location: str, engine: SparkOptions) -> Iterator[Store]:
     """Open a store on Spark."""
-    from factor_windows.spark.messages import without_json
-    from factor_windows.spark.session import session
     from factor_windows.store import Store
 
-    with _explained_files(), without_json():
-        # A wrong location is told before Spark starts, which takes seconds.
+    with _explained_files():
+        # Spark takes seconds to start, so report a wrong location first.
         _without_spark(location)
-        yield Store.open(session(master=master), location)
+        with engine.session() as spark:
+            yield Store.open(spark, location)
 
 
 def _without_spark(location: str) -> Store:

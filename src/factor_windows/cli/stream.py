@@ -167,8 +167,6 @@ def run_stream(
     def merge(script: Script, rows: DataFrame) -> None:
         upsert(rows, job.output, by=identity_of(script.statements[0]), format=stream.format)
 
-    # Of a stream that fails Spark logs pages, of which the command line tells the one sentence that matters.
-    spark.sparkContext.setLogLevel("FATAL")
     others = {name: place for name, place in inputs.items() if name != job.name}
     return run_stream_script(
         spark, job, time=time, inputs=others, again=again, upsert=merge if table else None, console=console
