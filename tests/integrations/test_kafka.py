@@ -255,7 +255,7 @@ def test_a_broker_that_is_not_there_is_one_sentence(broker, inside, tmp_path):
     options = ("--schema", SCHEMA, "--watermark", "5 minutes", "--checkpoint", tmp_path / "ck")
     code, _, err = inside("run", path, "--input", address, "--output", tmp_path / "o.parquet", *options)
     assert (code, len(err.splitlines())) == (3, 1), err
-    assert err.startswith("error: Spark could not finish: ")
+    assert err.startswith("error: Spark failed: ")
 
 
 def test_follow_goes_on_until_it_is_interrupted(spark, broker, send, tmp_path):

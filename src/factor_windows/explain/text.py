@@ -8,8 +8,6 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from factor_windows.algebra.graph import Node
 from factor_windows.algebra.window import readable
 from factor_windows.cost.model import Cost, share
@@ -17,7 +15,6 @@ from factor_windows.cost.spark import SparkCost
 from factor_windows.explain.alternatives import alternatives, saves
 from factor_windows.explain.running import explain_physical, explain_streaming
 from factor_windows.plan import Plan
-from factor_windows.query import Query
 from factor_windows.search.plan_request import plan_in_one_pass, plan_request
 from factor_windows.tree import Pass, PlanNode
 
@@ -67,7 +64,7 @@ def explain(plan: Plan, *, physical: bool, streaming: bool, events: DataFrame | 
 def headline(plan: Plan) -> str:
     """Say in half a line what a plan computes, what it costs, and how good it is."""
     windows, passes = sum(len(query.names) for query in plan.queries), len(plan.passes)
-    keys = "" if not plan.is_single else ", ".join(_key_names(plan.query))
+    keys = "" if not plan.is_single else ", ".join(plan.query.shown_keys)
     parts = [
         *([] if plan.is_single else [_several(len(plan.queries), "query", "queries")]),
         _several(windows, "window") + (f" by {keys}" if keys else ""),
@@ -171,32 +168,13 @@ def summary(plan: Pass) -> list[str]:
     gain = (
         f"{share(plan.naive_cost, plan.cost):.1f} times cheaper" if plan.cost < plan.naive_cost else "nothing to share"
     )
-    asked, keys = ", ".join(_aggregate_names(plan.query)), ", ".join(_key_names(plan.query))
+    asked, keys = ", ".join(plan.query.shown_aggregates), ", ".join(plan.query.shown_keys)
     how = f"search {plan.search}, cost {plan.cost_model.name}"
     return [
         f"{asked}{' per ' + keys if keys else ''} over {_several(len(plan.query.names), 'window')}{_added(plan.nodes)}",
         f"cost {number(plan.cost)} instead of {number(plan.naive_cost)}: {gain} ({how})",
         *([_quality(plan)] if plan.search == "best" else []),
     ]
-
-
-def _aggregate_names(query: Query) -> list[str]:
-    """Name the aggregates as the result shows them; SQL that is read names those in between itself."""
-    computed = {each.name for each in query.parsed_aggregates}
-    shown = [
-        each.name
-        for each in query.parsed_output
-        if any(column.name in computed for column in each.tree.find_all(exp.Column))
-    ]
-    return shown or [each.name for each in query.parsed_aggregates]
-
-
-def _key_names(query: Query) -> list[str]:
-    """Name the keys as the result shows them, or by what they are computed from if it does not."""
-    if not query.output:
-        return [key.name for key in query.parsed_keys]
-    shown = {each.tree.name: each.name for each in query.parsed_output if isinstance(each.tree, exp.Column)}
-    return [shown.get(key.name, key.sql) for key in query.parsed_keys]
 
 
 def _quality(plan: Pass) -> str:
