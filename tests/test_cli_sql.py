@@ -158,7 +158,7 @@ def test_run_writes_a_result_for_every_statement(readings, tmp_path, inside):
             [[count]] = db.execute(f"SELECT count(*) FROM '{each['output']}/*.parquet'").fetchall()
         assert count == each["rows"] > 0
     code, _, err = inside("run", script, "--input", readings, "--output", tmp_path / "x.csv")
-    assert (code, "there are 3 results and one output" in err) == (2, True)
+    assert (code, "there are 3 results but one --output" in err) == (2, True)
     code, _, err = inside("run", script, "--input", readings, "--output", tmp_path / "{name}.csv")
     assert code == 0, err
     assert (tmp_path / "hours.csv" / "_SUCCESS").exists()

@@ -15,10 +15,10 @@ from factor_windows.cli.options import Json, SparkOptions, expand_options
 @expand_options
 def calibrate(
     options: SparkOptions,
-    output: Annotated[Path, typer.Option(help="Where the prices go.")] = Path("prices.json"),
+    output: Annotated[Path, typer.Option(help="Where to write the prices.")] = Path("prices.json"),
     as_json: Json = False,
 ) -> None:
-    """Measure what your Spark takes for each kind of work, for explain --prices and optimize(prices=...)."""
+    """Measure how long your Spark takes for each kind of work, for explain --prices."""
     from factor_windows.spark.calibrate import fit, measure
 
     with options.session() as spark:

@@ -23,18 +23,20 @@ from factor_windows.tree import Pass
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-QueryFile = Annotated[Path, typer.Argument(metavar="QUERY.SQL", help="A file with a SQL query; - reads the input.")]
-Dialect = Annotated[
-    str | None, typer.Option("--from", help="The query's dialect: spark, azure or flink; by default it is recognized.")
+QueryFile = Annotated[
+    Path, typer.Argument(metavar="QUERY.SQL", help="A file with a SQL query; - reads standard input.")
 ]
-Time = Annotated[str | None, typer.Option(help="The time column, where the query names none.")]
-Search = Annotated[str, typer.Option(help="none, coverage, factor, slicing or best.")]
+Dialect = Annotated[
+    str | None, typer.Option("--from", help="The query's dialect: spark, azure or flink; default: detected.")
+]
+Time = Annotated[str | None, typer.Option(help="The time column, if the query names none.")]
+Search = Annotated[str, typer.Option(help="The search: none, coverage, factor, slicing or best.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show Spark's own log.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def expand_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Let typer see the fields of a command's dataclass parameters as options of their own."""
+    """Show typer the fields of a command's dataclass parameters as separate options."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hints[name] for name in signature(command).parameters if is_dataclass(hints[name])}
     shown: list[Parameter] = []
@@ -150,7 +152,7 @@ def _number(text: str | None) -> float | int | None:
 
 
 def read_text(path: Path) -> str:
-    """Read a file, or what is piped in."""
+    """Read a file, or standard input."""
     try:
         return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except OSError as problem:
@@ -169,28 +171,29 @@ def write_text(path: Path, text: str) -> None:
 
 
 def outputs_of(output: str, names: Sequence[str]) -> dict[str, str]:
-    """Say where each of several results goes, by its name."""
+    """Map the name of each result to its output."""
     if "{name}" in output:
         return {name: output.replace("{name}", name) for name in names}
     if len(names) == 1:
         return {names[0]: output}
     if Path(output).suffix:
         raise OptionError(
-            f"there are {len(names)} results and one output {output!r}; write a folder, or such as results/{{name}}.csv"
+            f"there are {len(names)} results but one --output {output!r}; use a folder, or a name such as "
+            "results/{name}.csv"
         )
     return {name: f"{output.rstrip('/')}/{name}.parquet" for name in names}
 
 
 def notes_of(statements: Iterable[Statement]) -> list[str]:
-    """List what the readers of statements have to say, each sentence once."""
+    """List the notes of statements, each once."""
     return list(dict.fromkeys(note for statement in statements for note in statement.notes))
 
 
 def only_pass(plans: Iterable[Plan]) -> Pass:
-    """Return what a picture or a page can explain."""
+    """Return the only pass of some plans, which a picture or a page can show."""
     passes = [each for plan in plans for each in plan.passes]
     if len(passes) > 1:
-        raise OptionError(f"a picture or a page explains one plan; these queries need {len(passes)}")
+        raise OptionError(f"--svg and --html show one plan; these queries need {len(passes)}")
     return passes[0]
 
 

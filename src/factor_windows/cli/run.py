@@ -85,8 +85,8 @@ class RunOptions:
         """Refuse what a stream, which has no end, cannot do."""
         if self.verify:
             raise OptionError(
-                "--verify compares whole results, and a stream has none; run the query over files, such as --input "
-                "readings=readings.parquet, to verify it"
+                "--verify compares whole results, which a stream does not have; run the query over files, such "
+                "as --input readings=readings.parquet, to verify it"
             )
         if self.overwrite:
             raise OptionError(
