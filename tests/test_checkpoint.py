@@ -166,8 +166,8 @@ def test_a_checkpoint_that_was_begun_without_a_note_is_refused(spark, tmp_path):
     with pytest.raises(PlanError) as refused:
         plan_of(20).run(stream, checkpoint=tmp_path)
     assert str(refused.value) == (
-        f"the checkpoint {str(tmp_path)!r} was started without checkpoint=, so its state is unknown; use a new one, and "
-        "pass its place to run(..., checkpoint=...) too"
+        f"the checkpoint {str(tmp_path)!r} was started without checkpoint=, so its state is unknown; use a new "
+        "one, and pass its place to run(..., checkpoint=...) too"
     )
 
 

@@ -137,7 +137,7 @@ def test_mistakes_get_one_sentence(spark):
     events = frame(spark, rows_of(4, 20))
     plan = fw.optimize(query_of(FIXED, ["sum(v)"]))
     panes = plan.partials(events)
-    with pytest.raises(fw.PlanError, match=r"kurtosis\(v\) is made of all events at once"):
+    with pytest.raises(fw.PlanError, match=r"kurtosis\(v\) needs all events at once"):
         fw.optimize(query_of(FIXED, ["kurtosis(v)"])).partials(events)
     with pytest.raises(fw.PlanError, match=r"these rows have no column pane_start"):
         plan.merge(events)

@@ -220,7 +220,7 @@ def test_panes_expire_and_coarser_ones_stay(spark, tmp_path):
     store.expire("1 day")
     assert {each["since"] for each in store.describe()["resolutions"]} != {None}
     assert 0 < store.read(windows=FIXED).count() < len(every)
-    with pytest.raises(fw.StoreError, match="cannot be made of them any more"):
+    with pytest.raises(fw.StoreError, match="can no longer be built from them"):
         store.expire("1 day", keep="90 minutes")
 
 

@@ -302,7 +302,7 @@ def test_mistakes_get_one_sentence(spark, tmp_path):
         fw.Store.create(spark, place, query)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").write_text("")
-    with pytest.raises(fw.StoreError, match="has files that are no store"):
+    with pytest.raises(fw.StoreError, match="has files but is not a store"):
         fw.Store.create(spark, tmp_path / "other", query)
     with pytest.raises(fw.StoreError, match="has no events yet"):
         store.read()

@@ -154,7 +154,7 @@ def test_a_table_that_was_restored_takes_no_more(spark):
     store.append(frame(spark, rows))
     spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF 2")
     assert_reads(spark, store, query, rows)
-    with pytest.raises(fw.StoreError, match="if that was restored to an earlier state, create the store anew"):
+    with pytest.raises(fw.StoreError, match="if that was restored to an earlier state, create a new store"):
         store.append(frame(spark, rows))
 
 

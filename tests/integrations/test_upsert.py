@@ -123,7 +123,7 @@ def test_wrong_use_is_answered_in_one_sentence(spark, events, table, format):
         fw.upsert(result, "", format=format)
     with pytest.raises(fw.QueryError, match=r"cannot upsert into a; DROP TABLE b: "):
         fw.upsert(result, "a; DROP TABLE b", format="delta")
-    with pytest.raises(fw.OptionError, match=r"name them, such as by=\['device', 'window_id', 'window_start'\]"):
+    with pytest.raises(fw.OptionError, match=r"name these, such as by=\['device', 'window_id', 'window_start'\]"):
         fw.upsert(spark.createDataFrame(result.limit(1).collect(), result.schema).drop("window_id"), table)
     with pytest.raises(fw.OptionError, match="identified by device, which is none of their columns"):
         fw.upsert(result.drop("device"), table, format=format)
