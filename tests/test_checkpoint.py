@@ -110,7 +110,7 @@ def test_a_plan_that_the_state_cannot_answer_is_refused_with_what_differs(spark,
             other.run(stream, checkpoint=tmp_path)
         assert str(refused.value) == (
             f"the checkpoint {str(tmp_path)!r} belongs to another plan: {reason}; "
-            "start with a new checkpoint, or go back to the old query"
+            "use a new checkpoint, or go back to the old query"
         )
     with pytest.raises(PlanError, match="its mode is append, not update"):
         plan_of(20, 30).run(stream, checkpoint=tmp_path, mode="update")
@@ -168,8 +168,8 @@ def test_a_checkpoint_that_was_begun_without_a_note_is_refused(spark, tmp_path):
     with pytest.raises(PlanError) as refused:
         plan_of(20).run(stream, checkpoint=tmp_path)
     assert str(refused.value) == (
-        f"the checkpoint {str(tmp_path)!r} was begun without checkpoint=, so nobody knows what its state means; "
-        "start with a new one, and give its place to run(..., checkpoint=...) too"
+        f"the checkpoint {str(tmp_path)!r} was started without checkpoint=, so its state is unknown; use a new "
+        "one, and pass its place to run(..., checkpoint=...) too"
     )
 
 
@@ -196,7 +196,9 @@ def test_a_damaged_note_is_refused(spark, tmp_path):
     begin(tmp_path)
     (tmp_path / "factor-windows").mkdir()
     (tmp_path / "factor-windows" / "part-0.txt").write_text('{"levels": []}\n', encoding="utf-8")
-    with pytest.raises(PlanError, match=r"the note in .*/factor-windows is damaged: KeyError 'states'; start with a"):
+    with pytest.raises(
+        PlanError, match=r"the note in .*/factor-windows is damaged: KeyError 'states'; use a new checkpoint"
+    ):
         plan_of(20).run(ticking(spark), checkpoint=tmp_path)
 
 

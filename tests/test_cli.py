@@ -55,11 +55,28 @@ def test_each_search_gives_the_papers_cost(command, search, cost):
 def test_explain_shows_candidates_and_operators(command):
     wanted = (*PAPER, "--search", "factor", "-f", "sum", "--candidates", "--operators")
     _, out, _ = command(*wanted)
-    assert "between raw events and 20 minutes, 30 minutes: 10 minutes, 5 minutes, 2 minutes; best 10 minutes" in out
+    assert (
+        "  between raw events and 20 minutes, 30 minutes: 10 minutes is best\n"
+        "    10 minutes  cost 120, saves 96\n"
+        "    5 minutes   cost 120, saves 72\n"
+        "    2 minutes   cost 120, saves 0\n"
+    ) in out
     assert "multicast of 10 minutes -> 30 minutes" in out
     as_json = json.loads(command(*wanted, "--json")[1])
-    assert as_json["candidates"][0]["candidates"] == ["10 minutes", "5 minutes", "2 minutes"]
+    assert as_json["candidates"][0]["candidates"] == [
+        {"name": "10 minutes", "cost": 120, "saves": 96},
+        {"name": "5 minutes", "cost": 120, "saves": 72},
+        {"name": "2 minutes", "cost": 120, "saves": 0},
+    ]
     assert ["input", "10 minutes"] in as_json["operators"]["after"]
+
+
+def test_of_hundreds_of_candidates_the_ten_best_are_shown(command):
+    _, out, _ = command("explain", "-w", "20m", "-w", "30m", "-w", "gap30m", "--candidates")
+    assert len(re.findall(r"cost .*, (?:saves|loses) ", out)) == 10
+    assert "    and 349 more\n" in out
+    [place, *_] = json.loads(command("explain", "-w", "20m", "-w", "30m", "--candidates", "--json")[1])["candidates"]
+    assert (len(place["candidates"]), place["considered"], place["best"]) == (10, 359, "10 minutes")
 
 
 def test_the_multiplier_of_the_papers_hopping_windows_is_two(command):
@@ -85,6 +102,12 @@ def test_the_multiplier_of_the_papers_hopping_windows_is_two(command):
         (["-w", "20m", "--rate", "none"], "rate 'none' is not a number"),
         (["-w", "20m", "--rate", "-3"], "rate -3 is not a positive number"),
         (["-w", "20m", "--unit", "1 moon"], "unknown unit 'moon'"),
+        (["-w", "20m", "--time-limit", "0"], "--time-limit 0.0 is not a positive number"),
+        (["-w", "20m", "-f", "avrage(x)"], "unknown function 'avrage'; did you mean avg?"),
+        (["-w", "20m", "--search", "factor", "--no-slices"], "--no-slices does nothing with --search factor"),
+        (["-w", "20m", "--search", "factor", "--time-limit", "3"], "--time-limit does nothing with --search factor"),
+        (["-w", "20m", "--cost", "paper", "--prices", "p.json"], "--prices does nothing with --cost paper"),
+        (["-w", "20m", "--physical", "--json"], "--physical cannot be combined with --json"),
     ],
 )
 def test_a_mistake_gets_one_sentence_and_no_stack_trace(command, arguments, message):
@@ -137,6 +160,57 @@ def test_the_demo_runs_and_checks_its_own_results(inside, tmp_path, monkeypatch)
     assert second == "the data is too small to compare times"
     assert "The data is too small to compare times." in (tmp_path / "plan.html").read_text()
     assert (tmp_path / "result.parquet").exists()
+    assert (
+        out.splitlines()[-1] == "2 windows over 20,000 events in one shared pass: the same rows as 2 separate queries."
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--stream", "--events", "9"], "--events does nothing with --stream"),
+        (["--stream", "--output", "here"], "--output does nothing with --stream"),
+        (["--seconds", "9"], "--seconds does nothing without --stream"),
+    ],
+)
+def test_options_that_do_nothing_in_the_demo_are_refused(command, arguments, message):
+    code, out, err = command("demo", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_the_demo_of_a_stream_shows_windows_and_ends_well(inside, spark):
+    names = ("spark.sql.shuffle.partitions", "spark.sql.codegen.wholeStage")
+    before = [spark.conf.get(name) for name in names]
+    try:
+        code, out, err = inside("demo", "--stream", "--seconds", "8")
+    finally:
+        for name, value in zip(names, before, strict=True):
+            spark.conf.set(name, value)
+    assert code == 0, err
+    assert "device-0" in out
+    assert re.search(r"[1-9]\d* results in 8 seconds", out)
+
+
+def test_only_verbose_asks_for_the_log_of_spark(command, monkeypatch):
+    asked = []
+    monkeypatch.setattr("factor_windows.spark.session.session", lambda **given: asked.append(given["verbose"]))
+    monkeypatch.setattr("factor_windows.demo.batch.run", lambda *_, **__: None)
+    for flags in ((), ("--verbose",)):
+        assert command("demo", *flags)[0] == 0
+    assert asked == [False, True]
+
+
+def test_a_process_of_its_own_shows_no_log_of_spark(tmp_path):
+    (tmp_path / "r.csv").write_text("ts,device\n01.02.2024 12:00,a\n")
+    (tmp_path / "q.sql").write_text("SELECT count(*) AS n FROM r GROUP BY window(ts, '1 hour')")
+    whole = [sys.executable, "-m", "factor_windows", "run", "q.sql", "--input", "r=r.csv", "--output", "o.csv"]
+    ran = subprocess.run(whole, capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == (
+        "error: time 'ts' is of type string; it must be a timestamp, a timestamp_ntz or a date: "
+        "write to_timestamp(ts), or with its format to_timestamp(ts, 'dd.MM.yyyy HH:mm'), in its place\n"
+    )
 
 
 def test_explain_says_how_a_plan_runs_on_spark(command):
@@ -147,7 +221,8 @@ def test_explain_says_how_a_plan_runs_on_spark(command):
 
 
 def test_explain_writes_a_page(command, tmp_path):
-    assert command(*PAPER, "--html", tmp_path / "plan.html")[0] == 0
+    code, _, err = command(*PAPER, "--html", tmp_path / "plan.html")
+    assert (code, err) == (0, f"wrote {tmp_path / 'plan.html'}\n")
     page = (tmp_path / "plan.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "http://" not in page.replace("http://www.w3.org/", "")

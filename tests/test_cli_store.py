@@ -65,7 +65,7 @@ def test_a_store_is_created_without_a_jvm(command, tmp_path, monkeypatch):
     assert (described["version"], described["delay"], described["last_event"]) == (0, "1 hour", None)
     assert [each["panes"] for each in described["resolutions"]] == ["15 minutes", "1 hour"]
     code, _, err = command("store", "read", tmp_path / "nowhere")
-    assert (code, "nowhere is no store" in err) == (2, True)
+    assert (code, "nowhere is not a store" in err) == (2, True)
 
 
 def test_a_file_that_is_appended_twice_counts_once(store, days, spark, tmp_path):
@@ -113,7 +113,7 @@ def test_changes_are_the_rows_since_a_version(filled, tmp_path):
     }
     assert filled("changes", "--since", changed["version"], "--json")["result"] == []
     assert "wrote" in filled("changes", "--since", "0", "--output", tmp_path / "changes.csv")
-    assert "none of the versions 0 to 2" in filled("changes", "--since", "9", code=2)
+    assert "not among the versions 0 to 2" in filled("changes", "--since", "9", code=2)
 
 
 def test_what_was_appended_is_compacted_and_expires(filled):
@@ -150,7 +150,7 @@ def test_a_store_of_several_queries_gives_each_under_its_name(store, days, tmp_p
         with duckdb.connect() as db:
             [[count]] = db.execute(f"SELECT count(*) FROM '{each['output']}/*.parquet'").fetchall()
         assert count == each["rows"] > 0
-    assert "there are 2 results and one output" in store("read", "--output", tmp_path / "x.csv", code=2)
+    assert "there are 2 results but one --output" in store("read", "--output", tmp_path / "x.csv", code=2)
     assert [each["rows"] for each in store("read", "-w", "2d", "--json")["results"]] == [3, 1]
 
 
@@ -160,19 +160,20 @@ def test_a_store_of_several_queries_gives_each_under_its_name(store, days, tmp_p
         (["create", "{new}", "-w", "0m", "-f", "count(*)"], "range 0 seconds is not positive"),
         (["create", "{new}", "-w", "1h"], "there is no function"),
         (["create", "{new}", "-f", "count(*)"], "the query has no window"),
-        (["create", "{new}", "-q", "{sql}", "-k", "k"], "--key and --query exclude each other"),
+        (["create", "{new}", "-q", "{sql}", "-k", "k"], "--key cannot be combined with --query"),
         (["create", "{new}", "-q", "{joined}"], "a store takes events as they are"),
         (["create", "{new}", "-q", "{two}"], "the queries read r, s; a store has the events of one table"),
         (["create", "{sql}/new", "-w", "1h", "-f", "count(*)"], "cannot use"),
         (["create", "{store}", "-w", "1h", "-f", "count(*)"], "there is a store in"),
         (["append", "{store}", "{days}/notes.txt"], "ends in .txt"),
-        (["append", "{store}", "{days}/3.parquet"], "Path does not exist"),
-        (["read", "{new}"], "is no store"),
+        (["append", "{store}", "{days}/3.parquet"], "there is no file"),
+        (["read", "{new}"], "is not a store"),
         (["read", "{store}", "-w", "20parsecs"], "unknown unit 'parsecs'"),
         (["read", "{store}", "-w", "7m"], "cannot be made of panes of 1 hour"),
         (["read", "{store}", "--since", "noon"], "since 'noon' is not a time"),
         (["read", "{store}", "--output", "{new}.txt"], "ends in .txt"),
-        (["read", "{store}", "--output", "{store}", "--overwrite"], "is where the store is"),
+        (["read", "{store}", "--overwrite"], "--overwrite does nothing without --output"),
+        (["read", "{store}", "--output", "{store}", "--overwrite"], "is inside the store or contains it"),
         (["expire", "{store}", "soon"], "'soon'"),
     ],
 )

@@ -236,7 +236,7 @@ def test_analyze_measures_keys_and_conditions_of_several_queries(spark):
     assert measured.selectivity == {"a": pytest.approx(0.75)}
     plan = optimize(queries, statistics=measured)
     assert plan.passes[0].cost_model.combinations[frozenset("d")] == 50
-    with pytest.raises(OptionError, match="analyze needs the time column"):
+    with pytest.raises(OptionError, match="analyze needs time= or queries="):
         analyze(events)
 
 

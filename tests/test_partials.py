@@ -137,7 +137,7 @@ def test_mistakes_get_one_sentence(spark):
     events = frame(spark, rows_of(4, 20))
     plan = fw.optimize(query_of(FIXED, ["sum(v)"]))
     panes = plan.partials(events)
-    with pytest.raises(fw.PlanError, match=r"kurtosis\(v\) is made of all events at once"):
+    with pytest.raises(fw.PlanError, match=r"kurtosis\(v\) needs all events at once"):
         fw.optimize(query_of(FIXED, ["kurtosis(v)"])).partials(events)
     with pytest.raises(fw.PlanError, match=r"these rows have no column pane_start"):
         plan.merge(events)
@@ -149,7 +149,7 @@ def test_mistakes_get_one_sentence(spark):
         fw.optimize(query_of(FIXED, ["sum(v)"], where="i > 3")).merge(panes)
     with pytest.raises(fw.WindowError, match=r"the window 10 minutes cannot be made of panes of 1 hour"):
         fw.optimize(query_of([fw.tumbling("10 minutes")], ["sum(v)"])).merge(panes)
-    with pytest.raises(fw.PlanError, match=r"these panes cannot answer the query: .*`i` cannot be resolved"):
+    with pytest.raises(fw.PlanError, match=r"these panes cannot answer the query: .*there is no column i;"):
         fw.optimize(query_of(FIXED, ["median(i)"])).merge(panes)
     later = json.dumps({"format": 99, "passes": []})
     with pytest.raises(fw.PlanError, match=r"these panes are of format 99"):

@@ -50,8 +50,8 @@ def test_a_mistake_gets_one_clear_sentence(changes, message):
         ("t", "'t' is not a call of an aggregate function, nor an expression over such"),
         ("1 + 1", "is not a call of an aggregate function, nor an expression over such"),
         ("max(t) - u", "has 'u' outside of any aggregate function; aggregate it, or add it to the"),
-        ("my_sum(t) + 1", "uses the unknown function 'my_sum'; near it are try_sum, sum; known are"),
-        ("my_sum(t) + max(t)", "uses the unknown function 'my_sum'; near it are try_sum, sum"),
+        ("my_sum(t) + 1", "uses the unknown function 'my_sum'; did you mean try_sum or sum?"),
+        ("my_sum(t) + max(t)", "uses the unknown function 'my_sum'; did you mean try_sum or sum?"),
         ("approx_top_k(t) + max(t)", "uses the unknown function 'approx_top_k'"),
     ],
 )

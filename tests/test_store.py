@@ -220,7 +220,7 @@ def test_panes_expire_and_coarser_ones_stay(spark, tmp_path):
     store.expire("1 day")
     assert {each["since"] for each in store.describe()["resolutions"]} != {None}
     assert 0 < store.read(windows=FIXED).count() < len(every)
-    with pytest.raises(fw.StoreError, match="cannot be made of them any more"):
+    with pytest.raises(fw.StoreError, match="can no longer be built from them"):
         store.expire("1 day", keep="90 minutes")
 
 
@@ -322,5 +322,5 @@ def test_an_earlier_version_is_read_as_it_was(spark, tmp_path):
     store.compact(retain="0 seconds")
     with pytest.raises(fw.StoreError, match=r"version 2 of the store in .* is no longer there"):
         store.read(version=2)
-    with pytest.raises(fw.OptionError, match="version 9 is none of the versions 0 to 4 of the store"):
+    with pytest.raises(fw.OptionError, match="version 9 is not among the versions 0 to 4 of the store"):
         store.read(version=9)

@@ -191,7 +191,7 @@ def test_a_micro_batch_that_the_stream_has_not_finished_is_the_stores(spark, tmp
     # The watermark of the second file is that of the first one's last event.
     assert_equal(moved.query, by_instance(moved.query, store.read()), moved.still_open(edge=97 - 30))
     (moved.checkpoint / "state.adopted").rename(moved.checkpoint / "state")
-    with pytest.raises(fw.StoreError, match="has gone on since it was adopted"):
+    with pytest.raises(fw.StoreError, match="has continued since it was adopted"):
         store.adopt(moved.events, checkpoint=moved.checkpoint)
 
 
@@ -219,19 +219,19 @@ def test_what_a_store_cannot_go_on_with_is_refused(spark, tmp_path):
             (query_of(where="n > 1"), "append", "their condition is none, not n > 1$"),
             (query_of(aggregates=["approx_count_distinct(n)"]), "append", r"approx_count_distinct\(n\) on a stream"),
             (query_of(aggregates=["median(v)"]), "append", "it has no states to take"),
-            (query_of(), "append", "has no state any more; another store has adopted its stream"),
+            (query_of(), "append", "has no state left; another store has adopted its stream"),
         )
     ):
         place = begun(tmp_path / f"checkpoint {number}", fw.optimize(query), events, mode=mode)
-        if "no state any more" in why:
+        if "no state left" in why:
             (place / "state").rmdir()
         with pytest.raises(fw.StoreError, match=why):
             store.adopt(events, checkpoint=place)
-    with pytest.raises(fw.StoreError, match="no stream has begun the checkpoint"):
+    with pytest.raises(fw.StoreError, match="no stream has used the checkpoint"):
         store.adopt(events, checkpoint=tmp_path / "none")
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "metadata").write_text('{"id":"0"}', encoding="utf-8")
-    with pytest.raises(fw.PlanError, match="was begun without checkpoint="):
+    with pytest.raises(fw.PlanError, match="was started without checkpoint="):
         store.adopt(events, checkpoint=tmp_path / "bare")
     with pytest.raises(fw.StoreError, match="is not in a folder that this process can reach"):
         store.adopt(events, checkpoint="s3://jobs/checkpoint")

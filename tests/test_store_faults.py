@@ -177,7 +177,7 @@ def test_a_compaction_that_comes_too_late_changes_nothing_and_says_so(spark, tmp
         commit(*manifest, **parts)
 
     monkeypatch.setattr(store._panes.place, "commit", commit_late)
-    with pytest.raises(fw.StoreConflictError, match=r"another writer has made version 2 .* try again"):
+    with pytest.raises(fw.StoreConflictError, match=r"another writer has written version 2 .* try again"):
         store.compact()
     assert_same(by_instance(query, store.read()), expected(spark, query, rows))
 
@@ -287,9 +287,9 @@ def test_a_full_disk_leaves_the_last_version(spark, tmp_path, monkeypatch):
 def test_mistakes_get_one_sentence(spark, tmp_path):
     query = query_of([fw.tumbling("1 hour"), fw.calendar("1 week")])
     place = tmp_path / "store"
-    with pytest.raises(fw.StoreError, match=r"is no store; fw.Store.create"):
+    with pytest.raises(fw.StoreError, match=r"is not a store; fw.Store.create"):
         fw.Store.open(spark, place)
-    with pytest.raises(fw.PlanError, match=r"kurtosis\(v\) is made of all events at once"):
+    with pytest.raises(fw.PlanError, match=r"kurtosis\(v\) needs all events at once"):
         fw.Store.create(spark, place, query_of(FIXED, ["kurtosis(v)"]))
     with pytest.raises(fw.OptionError, match="format 'csv' is unknown"):
         fw.Store.create(spark, place, query, format="csv")
@@ -302,7 +302,7 @@ def test_mistakes_get_one_sentence(spark, tmp_path):
         fw.Store.create(spark, place, query)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").write_text("")
-    with pytest.raises(fw.StoreError, match="has files that are no store"):
+    with pytest.raises(fw.StoreError, match="has files but is not a store"):
         fw.Store.create(spark, tmp_path / "other", query)
     with pytest.raises(fw.StoreError, match="has no events yet"):
         store.read()
@@ -320,7 +320,7 @@ def test_mistakes_get_one_sentence(spark, tmp_path):
     weeks.append(events)
     with pytest.raises(fw.WindowError, match=r"1 month .*cannot be made of panes of"):
         weeks.read(windows=[fw.calendar("1 month")])
-    with pytest.raises(fw.OptionError, match="since 9 is none of the versions 0 to 1"):
+    with pytest.raises(fw.OptionError, match="since 9 is not among the versions 0 to 1"):
         store.changes(since=9)
     with pytest.raises(fw.OptionError, match="since 'soon' is not a time"):
         store.read(since="soon")
@@ -355,7 +355,7 @@ def test_a_zone_that_keys_depend_on_must_stay(spark, tmp_path):
         fw.Store.create(spark, tmp_path / name, query).append(events)
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     try:
-        with pytest.raises(fw.StoreError, match=r"begun in the time zone UTC, .* this session is in Asia/Tokyo"):
+        with pytest.raises(fw.StoreError, match=r"created in the time zone UTC, .* this session is in Asia/Tokyo"):
             fw.Store.open(spark, tmp_path / "by day").append(events)
         fw.Store.open(spark, tmp_path / "plain").append(events)
     finally:

@@ -66,7 +66,7 @@ def test_flush_after_a_restart_with_nothing_new_goes_by_the_checkpoint(spark, tm
     )
     assert rows_of(plan.flush(events, again, checkpoint=place)) == left
     assert rows_of(plan.flush(events, checkpoint=str(place))) == left
-    with pytest.raises(OptionError, match="holds no stream that was begun"):
+    with pytest.raises(OptionError, match="holds no stream that was started"):
         plan.flush(events, checkpoint=tmp_path / "elsewhere")
 
 
@@ -134,8 +134,8 @@ def test_a_chain_is_refused_where_spark_has_one_watermark_for_all_operators(spar
     finally:
         spark.conf.unset(CHAINS)
     assert str(refused.value) == (
-        "spark.sql.streaming.statefulOperator.allowMultiple is false, with which Spark loses rows between the "
-        "2 operators of this plan; set it to true, or plan with optimize(query, search='none'), which is one operator"
+        "spark.sql.streaming.statefulOperator.allowMultiple is false, which makes Spark lose rows between the 2 "
+        "operators of this plan; set it to true, or plan with optimize(query, search='none'), which needs one operator"
     )
 
 

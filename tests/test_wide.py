@@ -145,7 +145,7 @@ def test_what_is_no_result_is_refused(spark, columns):
 def test_a_time_that_is_none_or_is_not_needed_is_refused(result):
     with pytest.raises(fw.OptionError, match="give a datetime"):
         fw.wide(result, latest=True, at="1970-01-01")
-    with pytest.raises(fw.OptionError, match="say latest=True"):
+    with pytest.raises(fw.OptionError, match="set latest=True"):
         fw.wide(result, at=datetime(1970, 1, 1))
 
 

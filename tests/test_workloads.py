@@ -40,5 +40,5 @@ def test_the_factory_repeats_its_sample(spark, tmp_path):
 def test_a_stream_that_cannot_be_made_is_refused(spark):
     with pytest.raises(OptionError, match="there is no sample"):
         factory(spark, 10, sample=Path("nowhere.parquet"))
-    with pytest.raises(OptionError, match="both are positive"):
+    with pytest.raises(OptionError, match="both must be positive"):
         constant_pace(spark, 10, rate=0)

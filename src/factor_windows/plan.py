@@ -81,7 +81,7 @@ class Plan:
     def query(self) -> Query:
         """Return the only query."""
         if not self.is_single:
-            raise PlanError("the plan is for a list of queries, which are plan.queries; it has no plan.query")
+            raise PlanError("the plan is for several queries; use plan.queries instead of plan.query")
         return self.queries[0]
 
     @property

@@ -164,6 +164,25 @@ class Query:
         return tuple(column.name for column in self.parsed_output) or self.computed
 
     @property
+    def shown_aggregates(self) -> tuple[str, ...]:
+        """Name the aggregates as the result does: what SQL computes in between has names that nobody chose."""
+        computed = {each.name for each in self.parsed_aggregates}
+        shown = (
+            each.name
+            for each in self.parsed_output
+            if any(column.name in computed for column in each.tree.find_all(exp.Column))
+        )
+        return tuple(shown) or tuple(each.name for each in self.parsed_aggregates)
+
+    @property
+    def shown_keys(self) -> tuple[str, ...]:
+        """Name the keys as the result does, or by what they are computed from if it does not show them."""
+        if not self.output:
+            return tuple(key.name for key in self.parsed_keys)
+        shown = {each.tree.name: each.name for each in self.parsed_output if isinstance(each.tree, exp.Column)}
+        return tuple(shown.get(key.name, key.sql) for key in self.parsed_keys)
+
+    @property
     def kept(self) -> str:
         """Return `having` as a condition over the computed columns."""
         return _scalar("having", self.having, self.formulas).sql if self.having else ""

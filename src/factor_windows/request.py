@@ -75,7 +75,7 @@ class Request:
             object.__setattr__(self, "queries", name_queries(self.queries))
         unknown = self.selectivity.keys() - {query.name for query in self.queries}
         if unknown:
-            raise OptionError(f"selectivity names {sorted(unknown)[0]!r}, which is none of the queries")
+            raise OptionError(f"selectivity names {sorted(unknown)[0]!r}, which is not one of the queries")
         for name, share in self.selectivity.items():
             if not 0 <= share <= 1:
                 raise OptionError(f"selectivity {share!r} of {name!r} is not a share of the events, from 0 to 1")

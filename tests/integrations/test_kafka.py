@@ -198,7 +198,7 @@ def test_the_command_line_upserts_early_results_and_corrections(spark, broker, s
     messages = readings(60, random.Random(8))
     send(topic, messages[:40])
     code, _, err = run(topic, table, "--mode", "update")
-    assert (code, f"there is no table {table}; --format delta or --format iceberg makes it" in err) == (2, True)
+    assert (code, f"there is no table {table}; --format delta or --format iceberg creates it" in err) == (2, True)
     code, came, err = run(topic, table, "--mode", "update", "--format", format)
     assert (code, came["messages"], came["without_time"]) == (0, 40, 0), err
     first = as_batch(spark, broker, topic)
@@ -230,7 +230,7 @@ def test_the_command_line_appends_to_files_and_counts_messages_without_a_time(sp
     assert (found.count(), found.agg({"n": "sum"}).first()[0]) == (came["rows"], 4 * 41.0)
     assert found.count() == expected.count()
     code, _, err = run("files", out, checkpoint=tmp_path / "another")
-    assert (code, "exists already, and the checkpoint" in err) == (2, True)
+    assert (code, "exists already, but the checkpoint" in err) == (2, True)
     code, _, err = run("files", out, text=SQL.replace("20 seconds", "10 seconds"))
     assert (code, "belongs to another plan" in err) == (2, True)
 
@@ -255,7 +255,7 @@ def test_a_broker_that_is_not_there_is_one_sentence(broker, inside, tmp_path):
     options = ("--schema", SCHEMA, "--watermark", "5 minutes", "--checkpoint", tmp_path / "ck")
     code, _, err = inside("run", path, "--input", address, "--output", tmp_path / "o.parquet", *options)
     assert (code, len(err.splitlines())) == (3, 1), err
-    assert err.startswith("error: Spark could not finish: ")
+    assert err.startswith("error: Spark failed: ")
 
 
 def test_follow_goes_on_until_it_is_interrupted(spark, broker, send, tmp_path):

@@ -62,7 +62,7 @@ def test_an_earlier_version_is_read_as_it_was(spark, table, format):
     for version, number in ((1, 20), (3, 40)):
         assert_same(by_instance(query, opened.read(version=version)), expected(spark, query, rows[:number]))
     assert_same(by_instance(query, store.read(version=2)), expected(spark, query, rows[:40]))
-    with pytest.raises(fw.OptionError, match="version 5 is none of the versions 0 to 4 of the store"):
+    with pytest.raises(fw.OptionError, match="version 5 is not among the versions 0 to 4 of the store"):
         store.read(version=5)
     with pytest.raises(fw.StoreError, match="has no events yet"):
         store.read(version=0)
@@ -114,7 +114,7 @@ def test_a_compaction_that_comes_too_late_changes_nothing_and_says_so(spark, tab
         commit(*manifest, **parts)
 
     monkeypatch.setattr(store._panes.place, "commit", commit_late)
-    with pytest.raises(fw.StoreConflictError, match=r"another writer has made version 2 .* try again"):
+    with pytest.raises(fw.StoreConflictError, match=r"another writer has written version 2 .* try again"):
         store.compact()
     assert_reads(spark, store, query, rows)
 
@@ -154,7 +154,7 @@ def test_a_table_that_was_restored_takes_no_more(spark):
     store.append(frame(spark, rows))
     spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF 2")
     assert_reads(spark, store, query, rows)
-    with pytest.raises(fw.StoreError, match="if that was restored to an earlier state, create the store anew"):
+    with pytest.raises(fw.StoreError, match="if that was restored to an earlier state, create a new store"):
         store.append(frame(spark, rows))
 
 
@@ -202,7 +202,7 @@ def test_several_queries_share_a_store(spark, table, format):
 
 
 def test_wrong_use_is_answered_in_one_sentence(spark, table, format):
-    with pytest.raises(fw.StoreError, match="is no store"):
+    with pytest.raises(fw.StoreError, match="is not a store"):
         fw.Store.open(spark, table)
     fw.Store.create(spark, table, query_of(FIXED), format=format)
     with pytest.raises(fw.StoreError, match=r"there is a store in .* already; fw.Store.open"):
@@ -211,9 +211,9 @@ def test_wrong_use_is_answered_in_one_sentence(spark, table, format):
         fw.Store.create(spark, table, query_of(FIXED), format="csv")
     other = f"{table}_other"
     spark.range(1).writeTo(other).using(format).create()
-    with pytest.raises(fw.StoreError, match="that is no store"):
+    with pytest.raises(fw.StoreError, match="that is not a store"):
         fw.Store.create(spark, other, query_of(FIXED), format=format)
-    with pytest.raises(fw.StoreError, match="is no store"):
+    with pytest.raises(fw.StoreError, match="is not a store"):
         fw.Store.open(spark, other)
 
 

@@ -115,7 +115,7 @@ def test_several_jobs_make_one_table_at_once(spark, events, format, table):
 
 def test_wrong_use_is_answered_in_one_sentence(spark, events, table, format):
     result = fw.optimize(QUERY).run(events)
-    with pytest.raises(fw.OptionError, match=r"there is no table .*; make it, or say format='delta'"):
+    with pytest.raises(fw.OptionError, match=r"there is no table .*; create it, or set format='delta'"):
         fw.upsert(result, table)
     with pytest.raises(fw.OptionError, match="format 'csv' is unknown; allowed are delta, iceberg"):
         fw.upsert(result, table, format="csv")
@@ -123,9 +123,9 @@ def test_wrong_use_is_answered_in_one_sentence(spark, events, table, format):
         fw.upsert(result, "", format=format)
     with pytest.raises(fw.QueryError, match=r"cannot upsert into a; DROP TABLE b: "):
         fw.upsert(result, "a; DROP TABLE b", format="delta")
-    with pytest.raises(fw.OptionError, match=r"name them, such as by=\['device', 'window_id', 'window_start'\]"):
+    with pytest.raises(fw.OptionError, match=r"name these, such as by=\['device', 'window_id', 'window_start'\]"):
         fw.upsert(spark.createDataFrame(result.limit(1).collect(), result.schema).drop("window_id"), table)
-    with pytest.raises(fw.OptionError, match="told apart by device, which is none of their columns"):
+    with pytest.raises(fw.OptionError, match="identified by device, which is none of their columns"):
         fw.upsert(result.drop("device"), table, format=format)
     result.limit(1).write.mode("overwrite").format("parquet").saveAsTable("plain_files")
     with pytest.raises(fw.QueryError, match="cannot upsert into plain_files"):

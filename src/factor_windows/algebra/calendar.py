@@ -123,9 +123,9 @@ def _ticks(length: Duration, zone: str) -> tuple[Clock, int, bool]:
         weeks = weeks and unit == "week"
         position = term.end()
     if position == 0 or position < len(text):
-        raise WindowError(f"length {length!r} is no length of a calendar; {_FORM}")
+        raise WindowError(f"length {length!r} is not a calendar length; {_FORM}")
     if len(found) > 1:
-        raise WindowError(f"length {length!r} mixes months with days, which no calendar does in the same way twice")
+        raise WindowError(f"length {length!r} mixes months with days; use one or the other")
     [(counts, ticks)] = found.items()
     if not 0 < ticks < 10**6:
         raise WindowError(f"length {length!r} is not between 1 day and 1,000,000 of its units")
@@ -148,13 +148,13 @@ def _origin(origin: str | date, clock: Clock) -> int:
         day = date.fromisoformat(origin) if isinstance(origin, str) else origin
     except ValueError:
         raise WindowError(
-            f"origin {origin!r} is no date; write the local date of a start, such as '2024-04-01'"
+            f"origin {origin!r} is not a date; write the local date on which a window starts, such as '2024-04-01'"
         ) from None
     if clock.unit == "day":
         return (day - date(1970, 1, 1)).days
     if day.day != 1:
         raise WindowError(
-            f"origin {day.isoformat()} is no start of a month, and months, quarters and years start with one"
+            f"origin {day.isoformat()} is not the first day of a month; months, quarters and years start on one"
         )
     return (day.year - 1970) * 12 + day.month - 1
 

@@ -67,10 +67,10 @@ def duration(value: Duration) -> int:
         position = term.end()
     if position == 0 or position < len(rest):
         raise WindowError(
-            f"duration {value!r} is not understood; write a number and a unit, such as '20 minutes' or '1h 30m'"
+            f"duration {value!r} cannot be read; write a number and a unit, such as '20 minutes' or '1h 30m'"
         )
     if total.denominator != 1:
-        raise WindowError(f"duration {value!r} is no whole number of microseconds, the finest step of time here")
+        raise WindowError(f"duration {value!r} is not a whole number of microseconds, the finest resolution")
     return _bounded(sign * int(total), value)
 
 
@@ -206,9 +206,9 @@ class Window:
                     f"{part} {value!r} is not a whole number of microseconds; tumbling() and hopping() read durations"
                 )
         if self.range <= 0:
-            raise WindowError(f"range {self._readable(self.range)} is not positive; a window needs some length")
+            raise WindowError(f"range {self._readable(self.range)} is not positive; a window must have a length")
         if self.slide <= 0:
-            raise WindowError(f"slide {self._readable(self.slide)} is not positive; a window needs to move on")
+            raise WindowError(f"slide {self._readable(self.slide)} is not positive; a window must move forward")
         if self.slide > self.range:
             raise WindowError(
                 f"slide {self._readable(self.slide)} is longer than range {self._readable(self.range)}; "

@@ -9,19 +9,20 @@ from typing import Annotated
 
 import typer
 
-from factor_windows.cli.options import Json, Master
+from factor_windows.cli.options import Json, SparkOptions, expand_options
 
 
+@expand_options
 def calibrate(
-    output: Annotated[Path, typer.Option(help="Where the prices go.")] = Path("prices.json"),
-    master: Master = None,
+    options: SparkOptions,
+    output: Annotated[Path, typer.Option(help="Where to write the prices.")] = Path("prices.json"),
     as_json: Json = False,
 ) -> None:
-    """Measure what your Spark takes for each kind of work, for explain --prices and optimize(prices=...)."""
+    """Measure how long your Spark takes for each kind of work, for explain --prices."""
     from factor_windows.spark.calibrate import fit, measure
-    from factor_windows.spark.session import session
 
-    fitted = fit(tuple(measure(session(master=master))))
+    with options.session() as spark:
+        fitted = fit(tuple(measure(spark)))
     fitted.prices.save(output)
     if as_json:
         print(json.dumps(asdict(fitted.prices) | {"error": fitted.error}, indent=2))

@@ -33,10 +33,10 @@ from factor_windows.sql.statement import Statement
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is to be planned: a file of SQL, or windows and functions."""
+    """What to plan: a SQL file, or windows and functions."""
 
     query_file: Annotated[
-        Path | None, typer.Option("--query", "-q", help="A file with a SQL query, instead of windows and functions.")
+        Path | None, typer.Option("--query", "-q", help="A file with a SQL query, in place of windows and functions.")
     ] = None
     window: Annotated[
         list[str] | None,
@@ -52,14 +52,21 @@ class Question:
         typer.Option(
             "--function",
             "-f",
-            help="A function, such as min, or an aggregate, such as 'avg(t) AS mean_t'; by default min.",
+            help="A function, such as min, or an aggregate, such as 'avg(t) AS mean_t'; default: min.",
         ),
     ] = None
     key: Annotated[list[str] | None, typer.Option("--key", "-k", help="A key to group by, such as device.")] = None
-    time: Annotated[str | None, typer.Option(help="The time column; by default ts, or as the SQL says.")] = None
+    time: Annotated[str | None, typer.Option(help="The time column; default: ts, or the one in the SQL.")] = None
+
+    def check_only_query(self) -> None:
+        """Refuse what the SQL of --query says already."""
+        if given := [f"--{name}" for name in ("window", "function", "key") if getattr(self, name)]:
+            raise OptionError(f"{', '.join(given)} cannot be combined with --query; change the SQL instead")
 
     def to_query(self) -> Query:
         """Return the query that the windows and functions make."""
+        if not self.window:
+            raise OptionError("the query has no window; add one, such as --window 20m, or a SQL file with --query")
         return Query(
             time=self.time or "ts",
             keys=self.key or [],
@@ -70,23 +77,35 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """What is shown of the plan."""
+    """What to show of the plan."""
 
-    operators: Annotated[bool, typer.Option(help="Show the operators too, before and after the rewriting.")] = False
-    candidates: Annotated[bool, typer.Option(help="Show the factor windows that were looked at too.")] = False
-    svg: Annotated[Path | None, typer.Option(help="Write a picture of the plan to this file too.")] = None
-    html: Annotated[Path | None, typer.Option(help="Write a page that explains the plan to this file too.")] = None
-    physical: Annotated[bool, typer.Option(help="Show how the plan runs on Spark too.")] = False
-    streaming: Annotated[bool, typer.Option(help="Show how the plan runs on a stream too.")] = False
+    operators: Annotated[
+        bool, typer.Option("--operators", help="Also show the operators before and after rewriting.")
+    ] = False
+    candidates: Annotated[
+        bool, typer.Option("--candidates", help="Also show the ten best factor windows for each place, with costs.")
+    ] = False
+    svg: Annotated[Path | None, typer.Option(help="Also write a picture of the plan to this file.")] = None
+    html: Annotated[Path | None, typer.Option(help="Also write a page that explains the plan to this file.")] = None
+    physical: Annotated[bool, typer.Option("--physical", help="Also show how the plan runs on Spark.")] = False
+    streaming: Annotated[bool, typer.Option("--streaming", help="Also show how the plan runs on a stream.")] = False
     as_json: Json = False
+
+    def check(self) -> None:
+        """Refuse views that JSON does not have."""
+        given = [f"--{name}" for name in ("physical", "streaming") if getattr(self, name)]
+        if self.as_json and given:
+            raise OptionError(f"{', '.join(given)} cannot be combined with --json, which describes the plan alone")
 
 
 @expand_options
 def explain(question: Question, planning: PlanningOptions, views: Views) -> None:
     """Show the cheapest plan for a set of windows, and why."""
+    views.check()
     if question.query_file is None:
         _explain_one(question.to_query(), planning, views)
         return
+    question.check_only_query()
     statements = read(read_text(question.query_file), time=question.time)
     for note in notes_of(statements):
         print(note, file=sys.stderr)
@@ -95,7 +114,9 @@ def explain(question: Question, planning: PlanningOptions, views: Views) -> None
         _explain_one(queries[0], planning, views)
         return
     if given := [f"--{name}" for name in ("operators", "candidates") if getattr(views, name)]:
-        raise OptionError(f"{', '.join(given)} shows one query, and {str(question.query_file)!r} has {len(queries)}")
+        raise OptionError(
+            f"{', '.join(given)} works for one query only; {str(question.query_file)!r} has {len(queries)}"
+        )
     _explain_several(statements, planning, views)
 
 
@@ -109,7 +130,9 @@ def _explain_one(query: Query, planning: PlanningOptions, views: Views) -> None:
     if views.candidates:
         from factor_windows.explain.candidates import considered
 
-        print("\nfactor windows looked at\n" + "\n".join(f"  {place}" for place in considered(plan.passes[0])))
+        print("\nfactor windows considered, best first")
+        for place in considered(plan.passes[0]):
+            print("\n".join(f"  {line}" for line in str(place).splitlines()))
     if views.operators:
         for name, graph in _operators(plan).items():
             print(f"\noperators {name}\n" + "\n".join(f"  {line}" for line in str(graph).splitlines()))
@@ -120,11 +143,11 @@ def _explain_several(statements: Sequence[Statement], planning: PlanningOptions,
     from factor_windows.sql.script import plan_script
 
     plans = plan_script(statements, **planning.to_keywords()).plans
+    _write_files(plans, views)
     if views.as_json:
         described = [document(plan) for plan in plans]
         print(json.dumps(described, indent=2, ensure_ascii=False))
         return
-    _write_files(plans, views)
     for plan in plans:
         show_plan(plan, physical=views.physical, streaming=views.streaming)
         print()
@@ -147,8 +170,8 @@ def _operators(plan: Plan) -> dict[str, Any]:
 
 
 def _describe(plan: Plan, views: Views) -> dict[str, Any]:
-    """Return a plan as plain values, with what else is wanted."""
-    from factor_windows.explain.candidates import considered
+    """Return a plan as plain values, with the views that were asked for."""
+    from factor_windows.explain.candidates import LISTED, considered
     from factor_windows.explain.document import document
 
     described = document(plan)
@@ -162,7 +185,11 @@ def _describe(plan: Plan, views: Views) -> dict[str, Any]:
             {
                 "above": place.above.name if place.above else None,
                 "below": [window.name for window in place.below],
-                "candidates": [window.label for window in place.candidates],
+                "candidates": [
+                    {"name": each.window.label, "cost": float(each.cost), "saves": float(each.saves)}
+                    for each in place.candidates[:LISTED]
+                ],
+                "considered": len(place.candidates),
                 "best": place.best.label if place.best else None,
             }
             for place in considered(plan.passes[0])

@@ -13,6 +13,7 @@ from factor_windows.cli import store
 from factor_windows.cli.calibrate import calibrate
 from factor_windows.cli.demo import demo
 from factor_windows.cli.explain import explain
+from factor_windows.cli.options import in_options
 from factor_windows.cli.rewrite import rewrite
 from factor_windows.cli.run import run
 from factor_windows.errors import FactorWindowsError
@@ -29,13 +30,13 @@ def main() -> None:
 
 
 def call(app: typer.Typer) -> None:
-    """Run an app; a user's mistake ends in one sentence and exit code 2, a fault of Spark's in one and 3."""
+    """Run an app; report invalid input in one sentence with exit code 2, a failure of Spark with 3."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     try:
         app()
     except FactorWindowsError as mistake:
-        print(f"error: {mistake}", file=sys.stderr)
+        print(f"error: {in_options(str(mistake))}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -47,7 +48,7 @@ def call(app: typer.Typer) -> None:
 
         if not is_of_spark(trouble):
             raise
-        print(f"error: Spark could not finish: {sentence(trouble)}", file=sys.stderr)
+        print(f"error: Spark failed: {sentence(trouble)}", file=sys.stderr)
         raise SystemExit(3) from None
 
 
@@ -60,11 +61,11 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def show_version(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Aggregates over many windows of one stream for about the price of one.
 
-    Exit codes: 0 for success, 1 if a result is not what it should be (run --verify), 2 for a mistake in what was asked
-    and 3 for a fault on the way (data, disk, cluster), which one sentence explains, and 130 for an interruption.
+    Exit codes: 0: success. 1: wrong result (run --verify). 2: invalid input. 3: failure while running (data, disk,
+    cluster). 130: interrupted.
     """

@@ -15,15 +15,15 @@ from factor_windows.sql.templates import Template
 
 def rewrite(
     query: QueryFile,
-    to: Annotated[str, typer.Option(help="The dialect to write: spark, duckdb or flink.")] = "spark",
+    to: Annotated[str, typer.Option(help="The output dialect: spark, duckdb or flink.")] = "spark",
     dialect: Dialect = None,
     time: Time = None,
     search: Search = "best",
     as_json: Json = False,
 ) -> None:
-    """Rewrite a SQL query over many windows into one that shares their work, and print it.
+    """Rewrite a SQL query over many windows so that they share work, and print it.
 
-    A model of dbt may name its tables by Jinja, as in FROM {{ ref('readings') }}.
+    dbt models may use Jinja for tables, as in FROM {{ ref('readings') }}.
     """
     from factor_windows.engines.sql import emit_statement
     from factor_windows.explain.document import document

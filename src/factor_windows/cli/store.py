@@ -16,7 +16,7 @@ import typer
 from factor_windows.algebra.calendar import AnyWindow, parse_window
 from factor_windows.algebra.session import Session
 from factor_windows.cli.explain import Question
-from factor_windows.cli.options import Json, Master, expand_options, notes_of, outputs_of, read_text
+from factor_windows.cli.options import Json, SparkOptions, expand_options, notes_of, outputs_of, read_text
 from factor_windows.errors import OptionError
 from factor_windows.query import Query
 from factor_windows.sql.parse import parse
@@ -31,7 +31,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Keep roll-ups up to date in a folder: append events file by file, and read any windows of them.",
+    help="Keep roll-ups up to date: append events file by file, and read any windows of them.",
 )
 FIRST_ROWS, WIDEST = 20, 60
 """How many rows are shown, and how many letters of a value."""
@@ -50,30 +50,38 @@ Windows = Annotated[
         "--window",
         "-w",
         metavar="[NAME=]RANGE[/SLIDE][@OFFSET]",
-        help="A window that the panes make up, such as 1h/10m; by default those that the store was created for.",
+        help="A window to build from the panes, such as 1h/10m; default: the windows that the store was created for.",
     ),
 ]
-Since = Annotated[str | None, typer.Option(help="Windows that start at this time or later, such as 2024-01-31T12:00.")]
-Until = Annotated[str | None, typer.Option(help="Windows that start before this time.")]
-Retain = Annotated[
-    str, typer.Option(help="How long files stay that are no longer read, for those who still read them.")
+Since = Annotated[
+    str | None, typer.Option(help="Only windows that start at this time or later, such as 2024-01-31T12:00.")
 ]
+Until = Annotated[str | None, typer.Option(help="Only windows that start before this time.")]
+Retain = Annotated[str, typer.Option(help="How long to keep replaced files, for readers that still use them.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where results go."""
+    """Where to write results."""
 
     output: Annotated[
         str | None,
         typer.Option(
-            help="Where the result goes: .parquet, .csv, .json, or a table's name; a folder, or {name}, for several. "
-            "By default its first rows are shown, or all rows with --json."
+            help="Where to write the result: a .parquet, .csv or .json file, or a table. For several results, a folder "
+            "or a name with {name} in it. Default: print the first rows, or all rows with --json."
         ),
     ] = None
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are there already.")] = False
-    master: Master = None
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing results.")] = False
     as_json: Json = False
+
+    def check(self) -> None:
+        """Refuse what can be known to fail before Spark starts."""
+        from factor_windows.spark.files import check_ending
+
+        if self.output is not None:
+            check_ending(self.output)
+        elif self.overwrite:
+            raise OptionError("--overwrite does nothing without --output; leave it out, or say where the result goes")
 
 
 @app.command()
@@ -82,14 +90,15 @@ def create(
     location: Location,
     question: Question,
     finest: Annotated[
-        str | None, typer.Option(help="Panes as fine as this, such as 1m, so that other windows can be read later.")
+        str | None,
+        typer.Option(help="Keep panes as fine as this, such as 1m, so that other windows can be read later."),
     ] = None,
     delay: Annotated[
-        str | None, typer.Option(help="How long a window takes late events before changes calls it final, such as 1h.")
+        str | None, typer.Option(help="How long a window accepts late events before it is final, such as 1h.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Begin a store for windows and functions, or for the queries of a SQL file."""
+    """Create a store for windows and functions, or for the queries of a SQL file."""
     from factor_windows.store import Store
 
     queries = _queries_of(question)
@@ -105,27 +114,35 @@ def create(
 
 
 @app.command()
+@expand_options
 def append(
     location: Location,
+    engine: SparkOptions,
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files, folders or tables of events.")],
     batch: Annotated[
-        str | None, typer.Option(help="The name of the batch, which counts once; by default the path of the file.")
+        str | None, typer.Option(help="A name for the batch, which is added once; default: the path of the file.")
     ] = None,
-    master: Master = None,
     as_json: Json = False,
 ) -> None:
-    """Add files of events, each as a batch; one that is there already is not added again."""
+    """Add files of events, each as a batch. A batch that was added before is skipped."""
     from rich.console import Console
     from rich.markup import escape
 
+    from factor_windows.spark.files import check_ending, check_local_files
     from factor_windows.spark.messages import spark_says
     from factor_windows.spark.progress import shown
 
     if batch is not None and len(files) > 1:
-        raise OptionError(f"--batch names one file, and there are {len(files)}; leave it out, or append them in turn")
+        raise OptionError(
+            f"--batch names one file, but there are {len(files)}; leave it out, or append them one by one"
+        )
+    for file in files:
+        check_ending(file)
+    if engine.reads_this_machine:
+        check_local_files(files)
     console = Console(stderr=True, highlight=False)
     done = []
-    with _opened(location, master) as store:
+    with _opened(location, engine) as store:
         for place, file in enumerate(files, start=1):
             before, name = store.version, _batch_of(file) if batch is None else batch
             with (
@@ -143,11 +160,17 @@ def append(
 @app.command()
 @expand_options
 def read(
-    location: Location, destination: Destination, window: Windows = None, since: Since = None, until: Until = None
+    location: Location,
+    destination: Destination,
+    engine: SparkOptions,
+    window: Windows = None,
+    since: Since = None,
+    until: Until = None,
 ) -> None:
-    """Compute windows from the panes, and write or show them."""
+    """Compute windows from the panes, and write or print them."""
+    destination.check()
     windows = _windows_of(window)
-    with _opened(location, destination.master) as store:
+    with _opened(location, engine) as store:
         version = store.version
         _give(store, version, store.read(windows, since, until), destination)
 
@@ -157,45 +180,50 @@ def read(
 def changes(
     location: Location,
     destination: Destination,
-    since: Annotated[int, typer.Option(metavar="VERSION", help="The version that was read last; 0 for all.")],
+    engine: SparkOptions,
+    since: Annotated[int, typer.Option(metavar="VERSION", help="The version that you read last; 0 for all rows.")],
     window: Windows = None,
     delay: Annotated[
-        str | None, typer.Option(help="How long a window takes late events before it is final; by default the store's.")
+        str | None,
+        typer.Option(help="How long a window accepts late events before it is final; default: the store's delay."),
     ] = None,
 ) -> None:
-    """Compute the rows that are new since a version, and write or show them."""
+    """Compute the rows that changed since a version, and write or print them."""
+    destination.check()
     windows = _windows_of(window)
-    with _opened(location, destination.master) as store:
+    with _opened(location, engine) as store:
         # Before the changes are read: if a version comes meanwhile, its rows come again, and none is left out.
         version = store.version
         _give(store, version, store.changes(since, windows=windows, delay=delay), destination)
 
 
 @app.command()
-def compact(location: Location, retain: Retain = "1h", master: Master = None, as_json: Json = False) -> None:
-    """Merge what was appended, and build coarser panes."""
-    with _opened(location, master) as store:
+@expand_options
+def compact(location: Location, engine: SparkOptions, retain: Retain = "1h", as_json: Json = False) -> None:
+    """Merge appended files, and build coarser panes."""
+    with _opened(location, engine) as store:
         before = store.describe()
         store.compact(retain=retain)
         _print_sizes(before, store.describe(), as_json=as_json)
 
 
 @app.command()
+@expand_options
 def expire(
     location: Location,
-    age: Annotated[str, typer.Argument(help="How long before the last event panes are dropped, such as 90d.")],
+    engine: SparkOptions,
+    age: Annotated[str, typer.Argument(help="Drop panes that are this much older than the last event, such as 90d.")],
     keep: Annotated[
-        str | None, typer.Option(metavar="RANGE", help="Panes that stay, with coarser ones, such as 1h.")
+        str | None, typer.Option(metavar="RANGE", help="Keep these panes and coarser ones, such as 1h.")
     ] = None,
     retain: Retain = "1h",
-    master: Master = None,
     as_json: Json = False,
 ) -> None:
-    """Drop panes that are too old, or only those finer than what is to be kept."""
+    """Drop old panes, or only those finer than --keep."""
     kept = None if keep is None else parse_window(keep)
     if isinstance(kept, Session):
-        raise OptionError(f"keep {keep!r} is a session, which is no pane; keep such as 1h")
-    with _opened(location, master) as store:
+        raise OptionError(f"keep {keep!r} is a session, which has no panes; use a length such as 1h")
+    with _opened(location, engine) as store:
         before = store.describe()
         store.expire(age, keep=kept, retain=retain)
         _print_sizes(before, store.describe(), as_json=as_json)
@@ -203,7 +231,7 @@ def expire(
 
 @app.command()
 def describe(location: Location, as_json: Json = False) -> None:
-    """Show what a store is for, and what it holds."""
+    """Show the queries and the contents of a store."""
     with _explained_files():
         store = _without_spark(location)
         described = store.describe()
@@ -221,12 +249,13 @@ def describe(location: Location, as_json: Json = False) -> None:
 
 
 @app.command()
+@expand_options
 def explain(
-    location: Location, window: Windows = None, since: Since = None, until: Until = None, master: Master = None
+    location: Location, engine: SparkOptions, window: Windows = None, since: Since = None, until: Until = None
 ) -> None:
-    """Show which panes answer a read, and in how many files they are."""
+    """Show which panes and how many files a read uses."""
     windows = _windows_of(window)
-    with _opened(location, master) as store:
+    with _opened(location, engine) as store:
         print(store.explain(windows, since, until))
 
 
@@ -234,10 +263,9 @@ def _queries_of(question: Question) -> Query | list[Query]:
     """Return the query that the windows and functions make, or those of a SQL file over one table."""
     if question.query_file is None:
         if not question.function:
-            raise OptionError("there is no function; name what is kept of the events, such as --function 'avg(t)'")
+            raise OptionError("there is no function; add one, such as --function 'avg(t)'")
         return question.to_query()
-    if given := [f"--{name}" for name in ("window", "function", "key") if getattr(question, name)]:
-        raise OptionError(f"{', '.join(given)} and --query exclude each other; the SQL says it all")
+    question.check_only_query()
     text = read_text(question.query_file)
     for note in notes_of(read_statements(text, time=question.time)):
         print(note, file=sys.stderr)
@@ -256,16 +284,15 @@ def _windows_of(texts: list[str] | None) -> list[AnyWindow] | None:
 
 
 @contextmanager
-def _opened(location: str, master: str | None) -> Iterator[Store]:
+def _opened(location: str, engine: SparkOptions) -> Iterator[Store]:
     """Open a store on Spark."""
-    from factor_windows.spark.messages import without_json
-    from factor_windows.spark.session import session
     from factor_windows.store import Store
 
-    with _explained_files(), without_json():
-        # A wrong location is told before Spark starts, which takes seconds.
+    with _explained_files():
+        # Spark takes seconds to start, so report a wrong location first.
         _without_spark(location)
-        yield Store.open(session(master=master), location)
+        with engine.session() as spark:
+            yield Store.open(spark, location)
 
 
 def _without_spark(location: str) -> Store:
@@ -368,7 +395,7 @@ def _check_apart(place: str, location: str) -> None:
     """Refuse to write where the store is, which replacing what is there would remove."""
     own, other = Path(location).resolve(), Path(place.removeprefix("file:")).resolve()
     if own.is_relative_to(other) or other.is_relative_to(own):
-        raise OptionError(f"output {place!r} is where the store is; write elsewhere")
+        raise OptionError(f"output {place!r} is inside the store or contains it; choose another place")
 
 
 def _rows_of(result: DataFrame) -> dict[str, Any]:

@@ -28,7 +28,7 @@ ADDRESS = "kafka://localhost:9092/readings"
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """How a Kafka topic is read, and how the results of its stream are written."""
+    """How to read a Kafka topic, and how to write the results of its stream."""
 
     schema: Annotated[
         str | None,
@@ -41,28 +41,28 @@ class StreamOptions:
     ] = None
     checkpoint: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Kafka: where the stream notes how far it is; run again, it goes on there."),
+        typer.Option(metavar="DIR", help="Kafka: the folder for the stream's progress; the next run continues there."),
     ] = None
     follow: Annotated[
         bool,
         typer.Option(
-            "--follow", help="Kafka: wait for further messages until Ctrl-C, which ends it well (exit code 0)."
+            "--follow", help="Kafka: wait for more messages until Ctrl-C, which stops it cleanly (exit code 0)."
         ),
     ] = False
     mode: Annotated[
         str | None,
         typer.Option(
-            help="Kafka: append writes a window once, when it is complete (the default); update writes early results "
-            "and corrections, into a table only."
+            help="Kafka: append (the default) writes each window once, when it is complete; update writes early "
+            "results and corrections, to a table only."
         ),
     ] = None
     format: Annotated[
-        str | None, typer.Option(help="Kafka: delta or iceberg, to make the table of --output if it is missing.")
+        str | None, typer.Option(help="Kafka: delta or iceberg, to create the --output table if it does not exist.")
     ] = None
 
     @property
     def given(self) -> list[str]:
-        """List the options that are given."""
+        """List the options that were given."""
         return [f"--{field.name}" for field in fields(self) if getattr(self, field.name)]
 
 
@@ -82,25 +82,27 @@ def topic_in(inputs: Mapping[str, str], stream: StreamOptions) -> str | None:
 
 
 def job_of(name: str, address: str, output: str, stream: StreamOptions) -> StreamJob:
-    """Return what is to be run, if the options say all that it needs."""
+    """Return the job, or refuse options that lack something it needs."""
     from factor_windows.engines.spark_stream_script import StreamJob
     from factor_windows.spark.kafka import Topic
 
     topic = Topic.of_address(address)
     if stream.schema is None:
         raise OptionError(
-            f"{name} is a Kafka topic, whose messages have no schema; say --schema 'ts TIMESTAMP, device STRING, ...'"
+            f"{name} is a Kafka topic, whose messages have no schema; add --schema 'ts TIMESTAMP, device STRING, ...'"
         )
     if stream.watermark is None:
         raise OptionError(
-            f"{name} is a stream, and no window of it is ever complete without a watermark; say how late messages may "
-            "be, such as --watermark '10 minutes'"
+            f"{name} is a stream, whose windows never close without a watermark; say how late messages may be, "
+            "such as --watermark '10 minutes'"
         )
     delay = duration(stream.watermark)
     if delay < 0:
         raise OptionError(f"--watermark {stream.watermark!r} is negative; it is how late messages may be")
     if stream.checkpoint is None:
-        raise OptionError(f"{name} is a stream, which notes how far it is; say where, such as --checkpoint state")
+        raise OptionError(
+            f"{name} is a stream, which needs a folder for its progress; add one, such as --checkpoint state"
+        )
     if stream.mode not in (None, *get_args(Mode)):
         raise OptionError(f"--mode {stream.mode!r} is unknown; allowed are {', '.join(get_args(Mode))}")
     _check_output(output, stream)
@@ -118,7 +120,7 @@ def job_of(name: str, address: str, output: str, stream: StreamOptions) -> Strea
 
 
 def check_script(script: Script, output: str, stream: StreamOptions) -> str:
-    """Refuse what no stream can do; return the column of the query's time."""
+    """Refuse what a stream cannot do; return the time column of the query."""
     if len(script.statements) > 1:
         raise OptionError(
             f"the text has {len(script.statements)} statements; a stream runs one, so run each with its own checkpoint"
@@ -162,13 +164,11 @@ def run_stream(
 
     table = job.output if is_table(job.output, stream) else None
     if table and stream.format is None and schema_of(spark, table_name(table)) is None:
-        raise OptionError(f"there is no table {table}; --format delta or --format iceberg makes it")
+        raise OptionError(f"there is no table {table}; --format delta or --format iceberg creates it")
 
     def merge(script: Script, rows: DataFrame) -> None:
         upsert(rows, job.output, by=identity_of(script.statements[0]), format=stream.format)
 
-    # Of a stream that fails Spark logs pages, of which the command line tells the one sentence that matters.
-    spark.sparkContext.setLogLevel("FATAL")
     others = {name: place for name, place in inputs.items() if name != job.name}
     return run_stream_script(
         spark, job, time=time, inputs=others, again=again, upsert=merge if table else None, console=console
@@ -188,17 +188,17 @@ def _check_output(output: str, stream: StreamOptions) -> None:
     from factor_windows.spark.lakehouse import FORMATS
 
     if stream.format not in (None, *FORMATS):
-        raise OptionError(f"--format {stream.format!r} is unknown; a table is made as {' or '.join(FORMATS)}")
+        raise OptionError(f"--format {stream.format!r} is unknown; allowed are {' or '.join(FORMATS)}")
     if is_table(output, stream):
         return
     if stream.format is not None:
         raise OptionError(
-            f"--format {stream.format} makes a table, and {output!r} is a file; name a table, or leave it"
+            f"--format {stream.format} creates a table, but {output!r} is a file; name a table, or leave it out"
         )
     if Path(output).suffix.lower() not in OF_FILES:
         # It may be a Delta table, which files of a stream would spoil.
         raise OptionError(
-            f"{output!r} may be a Delta table or files; say --format delta, or write a name that ends in "
+            f"{output!r} may be a Delta table or files; add --format delta, or use a name that ends in "
             f"{', '.join(OF_FILES)}"
         )
     if stream.mode == "update":

@@ -77,4 +77,4 @@ class Prices:
         try:
             return cls(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
-            raise OptionError(f"{str(path)!r} is no file of prices; `factor-windows calibrate` writes one") from None
+            raise OptionError(f"{str(path)!r} is not a price file; `factor-windows calibrate` writes one") from None

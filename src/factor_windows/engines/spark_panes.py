@@ -433,7 +433,7 @@ def _check_shared(on_spark: SparkColumns) -> None:
         return
     pairs = zip(on_spark.query.parsed_aggregates, on_spark.types.results, strict=True)
     alone = next(each.sql for each, result in pairs if not result.lower)
-    raise PlanError(f"{alone} is made of all events at once, so it has no partial results to keep; leave it out")
+    raise PlanError(f"{alone} needs all events at once, so a store cannot keep partial results of it; leave it out")
 
 
 def meanings(on_spark: SparkColumns) -> Iterator[tuple[str, str]]:

@@ -114,7 +114,7 @@ def run_stream_script(
     if upsert is None and read_note(spark, job.checkpoint) is None and is_there(spark, job.output):
         # Spark takes the first micro-batches for those of the stream that made the folder, and does not write them.
         raise OptionError(
-            f"output {job.output!r} exists already, and the checkpoint {job.checkpoint!r} begins anew; "
+            f"output {job.output!r} exists already, but the checkpoint {job.checkpoint!r} is new; "
             "write to another folder, or go on with the checkpoint that it was written with"
         )
     result = run_as_stream(spark, script, mode=job.mode, checkpoint=job.checkpoint)

@@ -64,7 +64,7 @@ def explain(plan: Plan, *, physical: bool, streaming: bool, events: DataFrame | 
 def headline(plan: Plan) -> str:
     """Say in half a line what a plan computes, what it costs, and how good it is."""
     windows, passes = sum(len(query.names) for query in plan.queries), len(plan.passes)
-    keys = "" if not plan.is_single else ", ".join(key.name for key in plan.query.parsed_keys)
+    keys = "" if not plan.is_single else ", ".join(plan.query.shown_keys)
     parts = [
         *([] if plan.is_single else [_several(len(plan.queries), "query", "queries")]),
         _several(windows, "window") + (f" by {keys}" if keys else ""),
@@ -168,8 +168,7 @@ def summary(plan: Pass) -> list[str]:
     gain = (
         f"{share(plan.naive_cost, plan.cost):.1f} times cheaper" if plan.cost < plan.naive_cost else "nothing to share"
     )
-    asked = ", ".join(each.name for each in plan.query.formulas or plan.query.parsed_aggregates)
-    keys = ", ".join(key.name for key in plan.query.parsed_keys)
+    asked, keys = ", ".join(plan.query.shown_aggregates), ", ".join(plan.query.shown_keys)
     how = f"search {plan.search}, cost {plan.cost_model.name}"
     return [
         f"{asked}{' per ' + keys if keys else ''} over {_several(len(plan.query.names), 'window')}{_added(plan.nodes)}",
@@ -191,7 +190,7 @@ def rate(plan: Pass) -> str:
     """Say how many events the cost model expects."""
     model = plan.cost_model
     if isinstance(model, SparkCost) and model.assumed:
-        return "a dense stream is assumed; say rate= and keys= to be exact"
+        return "assuming a dense stream; set rate and keys for a better plan"
     keys = f", {number(model.keys)} keys" if isinstance(model, SparkCost) and model.keys != 1 else ""
     return f"{number(model.rate)} event{'s' * (model.rate != 1)} every {readable(model.unit)}{keys}"
 

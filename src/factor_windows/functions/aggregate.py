@@ -209,10 +209,18 @@ def is_call(tree: exp.Expr | None) -> bool:
 
 def unknown(name: str, text: str) -> AggregateError:
     """Return what to say about a function that is none of the known aggregates, such as a user's own."""
-    near = get_close_matches(name.lower(), FUNCTIONS, n=3)
-    hint = f"near it are {', '.join(near)}; " if near else ""
-    known = ", ".join(sorted(FUNCTIONS))
-    return AggregateError(f"aggregate {text!r} uses the unknown function {name!r}; {hint}known are {known}")
+    near = near_functions(name)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(sorted(FUNCTIONS))}"
+    return AggregateError(f"aggregate {text!r} uses the unknown function {name!r}; {hint}")
+
+
+def near_functions(name: str) -> list[str]:
+    """List the aggregate functions whose names are most like another.
+
+    >>> near_functions("AVRAGE"), near_functions("frobnicate")
+    (['avg'], [])
+    """
+    return get_close_matches(name.lower(), FUNCTIONS, n=3)
 
 
 def aggregate_inside(tree: exp.Expr) -> str:

@@ -40,7 +40,7 @@ def analyze(
     if not 0 < sample <= 1:
         raise OptionError(f"sample {sample!r} is not a share of the events; it is above 0 and at most 1")
     if not time and not queries:
-        raise OptionError("analyze needs the time column, or the queries that the events are for")
+        raise OptionError("analyze needs time= or queries=")
     check_events(events)
     queries = name_queries(queries)
     found = _count_by_key(events, sample, time, keys, queries)
@@ -53,7 +53,7 @@ def analyze(
         if not total:
             raise QueryError(
                 f"no event with a time was found in {time or queries[0].time!r}; "
-                "give a larger sample, or rate= and keys= by hand"
+                "take a larger sample, or set rate and keys yourself"
             )
         kept, seen = rest[: len(found.flags)], rest[len(found.flags) :]
         count = round(total / sample)

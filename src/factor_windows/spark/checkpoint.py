@@ -72,11 +72,11 @@ def read_note(spark: SparkSession, place: str) -> Note | None:
             return Note.from_json(lines[0][0])
     except (ValueError, KeyError, TypeError) as trouble:
         raise PlanError(
-            f"the note in {place}/{FOLDER} is damaged: {type(trouble).__name__} {trouble}; start with a new checkpoint"
+            f"the note in {place}/{FOLDER} is damaged: {type(trouble).__name__} {trouble}; use a new checkpoint"
         ) from None
     raise PlanError(
-        f"the checkpoint {place!r} was begun without checkpoint=, so nobody knows what its state means; "
-        "start with a new one, and give its place to run(..., checkpoint=...) too"
+        f"the checkpoint {place!r} was started without checkpoint=, so its state is unknown; use a new one, and "
+        "pass its place to run(..., checkpoint=...) too"
     )
 
 
@@ -103,7 +103,7 @@ def refusal(place: str, reasons: Sequence[str]) -> PlanError:
     """Return the error that says why a checkpoint does not fit."""
     return PlanError(
         f"the checkpoint {place!r} belongs to another plan: {', '.join(reasons)}; "
-        "start with a new checkpoint, or go back to the old query"
+        "use a new checkpoint, or go back to the old query"
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 from pyspark.errors import AnalysisException
@@ -12,6 +14,8 @@ from factor_windows.errors import OptionError
 from factor_windows.functions.expression import quoted
 from factor_windows.spark.messages import first_sentence
 
+_OTHER_FILES = (".arrow", ".avro", ".bz2", ".feather", ".gz", ".orc", ".tsv", ".txt", ".xls", ".xlsx", ".xml", ".zip")
+"""Endings of files that are not read: a name with another one, such as lake.readings, may be that of a table."""
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 
 
@@ -20,7 +24,7 @@ def register(spark: SparkSession, name: str, place: str) -> None:
     try:
         load(spark, place).createOrReplaceTempView(quoted(name))
     except AnalysisException as mistake:
-        raise OptionError(f"input {name}={place} cannot be read: {first_sentence(mistake)}") from None
+        raise OptionError(f"--input {name}={place} cannot be read: {first_sentence(mistake)}") from None
 
 
 def load(spark: SparkSession, place: str) -> DataFrame:
@@ -34,7 +38,7 @@ def load(spark: SparkSession, place: str) -> DataFrame:
 def check_free(spark: SparkSession, place: str) -> None:
     """See that nothing is there that a result would replace."""
     if is_there(spark, place):
-        raise OptionError(f"output {place!r} exists already; --overwrite replaces it")
+        raise _exists(place)
 
 
 def is_there(spark: SparkSession, place: str) -> bool:
@@ -71,8 +75,45 @@ def is_file(place: str) -> bool:
     return "/" in place or Path(place).suffix.lower() in FORMATS or Path(place).exists()
 
 
-def _format(place: str) -> str:
+def check_ending(place: str) -> None:
+    """Refuse a file of an unknown format.
+
+    >>> check_ending("lake.readings")
+    >>> check_ending("r.xlsx")
+    Traceback (most recent call last):
+    factor_windows.errors.OptionError: 'r.xlsx' ends in .xlsx; supported are .parquet, .csv, .json, .jsonl, .ndjson
+    """
     suffix = Path(place).suffix.lower()
-    if suffix and suffix not in FORMATS:
-        raise OptionError(f"{place!r} ends in {suffix}; files that are read and written end in {', '.join(FORMATS)}")
+    if suffix in _OTHER_FILES or (suffix and suffix not in FORMATS and is_file(place)):
+        raise OptionError(f"{place!r} ends in {suffix}; supported are {', '.join(FORMATS)}")
+
+
+def check_local_files(inputs: Iterable[str], outputs: Iterable[str] = ()) -> None:
+    """Refuse inputs that are missing on this machine, and outputs that exist, which takes no Spark to know."""
+    for place in inputs:
+        path = _local_path(place)
+        if path is not None and not path.exists():
+            there = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+            near = get_close_matches(path.name, there, n=1)
+            hint = f"; did you mean {str(path.with_name(near[0]))!r}?" if near else ""
+            raise OptionError(f"there is no file {place!r}{hint}")
+    for place in outputs:
+        path = _local_path(place)
+        if path is not None and path.exists():
+            raise _exists(place)
+
+
+def _local_path(place: str) -> Path | None:
+    """Return the path of a file on this machine; nothing for tables, patterns and other file systems."""
+    local = place.removeprefix("file:")
+    return None if not is_file(place) or "://" in local or set(local) & set("*?[{") else Path(local)
+
+
+def _exists(place: str) -> OptionError:
+    return OptionError(f"--output {place!r} exists already; --overwrite replaces it")
+
+
+def _format(place: str) -> str:
+    check_ending(place)
+    suffix = Path(place).suffix.lower()
     return FORMATS.get(suffix, "parquet")

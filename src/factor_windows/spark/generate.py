@@ -20,6 +20,6 @@ def devices(spark: SparkSession, events: int, *, rate: float = 100.0, devices: i
 def paced(spark: SparkSession, events: int, rate: float) -> DataFrame:
     """Make events at a constant pace: (id, ts)."""
     if events < 0 or rate <= 0:
-        raise OptionError(f"{events} events at {rate} per second cannot be made; both are positive")
+        raise OptionError(f"{events} events at {rate} per second cannot be made; both must be positive")
     time: Column = EPOCH + (F.col("id") * (1_000_000 / rate)).cast("bigint")
     return spark.range(events).select("id", F.timestamp_micros(time).alias("ts"))

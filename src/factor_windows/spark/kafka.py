@@ -47,16 +47,16 @@ class Topic:
         name = parts.path.strip("/")
         if not parts.netloc or not name or "/" in name:
             raise OptionError(
-                f"{address!r} names no Kafka topic; write kafka://HOST:PORT/TOPIC, such as "
+                f"{address!r} has no Kafka topic; write kafka://HOST:PORT/TOPIC, such as "
                 "kafka://localhost:9092/readings"
             )
         if "@" in parts.netloc:
-            raise OptionError("a Kafka address has no user; say how to sign in with ?kafka.sasl.jaas.config=...")
+            raise OptionError("a Kafka address has no user; configure the login with ?kafka.sasl.jaas.config=...")
         known = {option.lower(): option for option in OPTIONS}
         options: dict[str, str] = {}
         for option, value in parse_qsl(parts.query, keep_blank_values=True):
             if option.lower() in ("schema", "watermark"):
-                raise OptionError(f"{option} is no part of a Kafka address; write --{option.lower()} {value!r}")
+                raise OptionError(f"{option} is not part of a Kafka address; use --{option.lower()} {value!r}")
             if not option.startswith("kafka.") and option.lower() not in known:
                 raise OptionError(
                     f"a Kafka address has no option {option!r}; it takes what begins with kafka., {', '.join(OPTIONS)}"

@@ -145,8 +145,8 @@ def _matched(column: str, key: Expression, own: tuple[str, T.StructField], field
         )
     if has_maps(kind) or never_null("", T.StructField("", kind, nullable=False)) == "":
         raise QueryError(
-            f"key {key.name!r} is of type {kind.simpleString()}, which labels are not joined by; make text of it in "
-            "both, such as with to_json()"
+            f"key {key.name!r} is of type {kind.simpleString()}, which cannot be joined on; convert it to text in "
+            "both, for example with to_json()"
         )
     texts = [f"({sql})", f"({key.sql})"]
     if kind == T.StringType():

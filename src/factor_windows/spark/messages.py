@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 
 from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
 from pyspark.logger import PySparkLogger
@@ -66,7 +67,20 @@ def first_sentence(mistake: PySparkException) -> str:
         name = (mistake.getMessageParameters() or {}).get("relationName", "")
         given = f"--input {name.replace('`', '')}=readings.parquet"
         return f"there is no table or view {name}; name a file for it with {given}, or register a view of that name"
+    if mistake.getCondition() == "UNRESOLVED_COLUMN.WITH_SUGGESTION":
+        said = {name: text.replace("`", "") for name, text in (mistake.getMessageParameters() or {}).items()}
+        return no_column(said.get("objectName", ""), said.get("proposal", "").split(", "))
     return _plain(_message(mistake))
+
+
+def no_column(name: str, columns: Sequence[str]) -> str:
+    """Say that there is no such column, and which is most like it.
+
+    >>> no_column("tempp", ["ts", "temp"]), no_column("humidity", ["ts", "temp"])
+    ('there is no column tempp; did you mean temp?', 'there is no column humidity; there are ts, temp')
+    """
+    near = get_close_matches(name, columns, n=1)
+    return f"there is no column {name}; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(columns)}")
 
 
 def _messages(trouble: BaseException) -> list[str]:

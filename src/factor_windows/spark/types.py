@@ -123,11 +123,23 @@ def check_time(query: Query, events: DataFrame) -> None:
     _checked_time(query, *_fields([query.parsed_time.sql], events))
 
 
+def _remedy(time: str, kind: T.DataType) -> str:
+    """Say how to make a time of text or of a number; it stands where the query names the column."""
+    if isinstance(kind, T.StringType):
+        return (
+            f": write to_timestamp({time}), or with its format to_timestamp({time}, 'dd.MM.yyyy HH:mm'), in its place"
+        )
+    if isinstance(kind, T.IntegralType):
+        return f": write timestamp_seconds({time}) or timestamp_millis({time}) in its place"
+    return ""
+
+
 def _checked_time(query: Query, field: T.StructField) -> T.DataType:
     time = field.dataType
     if not isinstance(time, T.TimestampType | T.TimestampNTZType | T.DateType):
         raise QueryError(
             f"time {query.time!r} is of type {time.simpleString()}; it must be a timestamp, a timestamp_ntz or a date"
+            f"{_remedy(query.parsed_time.sql, time)}"
         )
     clocks = [part.clock for window in query.windows for part in window.parts if part.clock]
     zones = [clock.zone for clock in clocks if constant_offset(clock.zone) != 0]

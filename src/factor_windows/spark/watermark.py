@@ -61,8 +61,8 @@ def check_chains(spark: SparkSession, operators: int) -> None:
     """Refuse a chain of operators where Spark would give all of them one watermark, and drop rows between them."""
     if operators > 1 and setting(spark, CHAINS, "true") == "false":
         raise OptionError(
-            f"{CHAINS} is false, with which Spark loses rows between the {operators} operators of this plan; "
-            "set it to true, or plan with optimize(query, search='none'), which is one operator"
+            f"{CHAINS} is false, which makes Spark lose rows between the {operators} operators of this plan; "
+            "set it to true, or plan with optimize(query, search='none'), which needs one operator"
         )
 
 
@@ -134,7 +134,7 @@ def _by_checkpoint(spark: SparkSession, place: str) -> int:
         last = max(int(name) for [name] in done)
         lines = spark.read.text(f"{literally(place)}/offsets/{last}").collect()
     except AnalysisException:
-        raise OptionError(f"the checkpoint {place!r} holds no stream that was begun") from None
+        raise OptionError(f"the checkpoint {place!r} holds no stream that was started") from None
     if not _all_pass_on(name for [name] in operators):
         raise OptionError(_UNKNOWN.format(why="the query joins streams, so its watermark is not that of the plan"))
     # A version, what holds for the whole micro-batch, and then a line for each source.

@@ -68,7 +68,7 @@ def _check_at(at: datetime | None, *, latest: bool) -> None:
     if at is not None and not isinstance(at, datetime):
         raise OptionError(f"at {at!r} is not a time; give a datetime")
     if at is not None and not latest:
-        raise OptionError("at= is the time up to which the latest instances are looked for; say latest=True with it")
+        raise OptionError("at= limits how recent the latest instances may be; set latest=True with it")
 
 
 def _windows(result: DataFrame) -> list[str]:

@@ -16,7 +16,7 @@ from factor_windows.query import WINDOW_COLUMNS
 from factor_windows.sql.buckets import Bucket, find_bucket
 from factor_windows.sql.dialects import TIMESTAMP_BY
 from factor_windows.sql.grouping import for_each_set
-from factor_windows.sql.located_error import errors_at, located_error
+from factor_windows.sql.located_error import errors_at, located_error, ungrouped
 from factor_windows.sql.names import Among, Tables, detach, field_of, strip_alias
 from factor_windows.sql.resolve import ASSUMED, BUCKET, grouped, shown_name, table_call
 from factor_windows.sql.source import source_of
@@ -297,9 +297,7 @@ class _Reader:
         if "line" not in column.this.meta:
             named = (each for each in self.select.find_all(exp.Identifier) if each.name.lower() == column.name.lower())
             at = next(named, self.select)
-        raise located_error(
-            at, f"column {column.name!r} is neither grouped nor aggregated; add it to GROUP BY, or aggregate it"
-        )
+        raise ungrouped(column, at)
 
 
 def _call_as_spark(select: exp.Select) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from sqlglot import exp
 
 from factor_windows.errors import FactorWindowsError, SqlError
+from factor_windows.functions.aggregate import near_functions
 
 
 def located_error(node: exp.Expr, problem: str) -> SqlError:
@@ -19,6 +20,15 @@ def located_error(node: exp.Expr, problem: str) -> SqlError:
                 return SqlError(f"line {part.meta['line']}, column {part.meta['col']}: {problem}")
         at = at.parent
     return SqlError(f"line 1, column 1: {problem}")
+
+
+def ungrouped(column: exp.Column, at: exp.Expr) -> SqlError:
+    """Make an error for a column outside of any aggregate, perhaps since the name of a function is misspelled."""
+    around = column.find_ancestor(exp.Anonymous) or at.find_ancestor(exp.Anonymous)
+    near = near_functions(around.name) if around is not None else []
+    hint = f"; or did you mean {near[0]} for {around.name}?" if around is not None and near else ""
+    problem = f"column {column.name!r} is neither grouped nor aggregated; add it to GROUP BY, or aggregate it"
+    return located_error(at, problem + hint)
 
 
 @contextmanager

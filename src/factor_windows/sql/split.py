@@ -11,7 +11,7 @@ from factor_windows.functions.aggregate import is_call
 from factor_windows.functions.expression import name_fields, sql_of
 from factor_windows.functions.naming import prefix_until_free
 from factor_windows.sql.grouping import is_grouping_id
-from factor_windows.sql.located_error import located_error
+from factor_windows.sql.located_error import ungrouped
 from factor_windows.sql.names import Among, Tables, field_of, qualifiers_of, strip_alias, strip_qualifier
 from factor_windows.sql.resolve import grouped, table_call
 from factor_windows.sql.windows import WINDOW_CALLS, call_name, window_column, window_mentions
@@ -128,9 +128,7 @@ class _Cut:
         if found is not None:
             _, key, fields = found
             return field_of(self._hold(key), fields)
-        raise located_error(
-            node, f"column {column.name!r} is neither grouped nor aggregated; group by it, or aggregate it"
-        )
+        raise ungrouped(column, node)
 
     def _hold(self, node: exp.Expr) -> exp.Column:
         name, _ = self.held.setdefault(self.tables.form(node), (f"{self.prefix}{len(self.held)}", node.copy()))

@@ -52,8 +52,8 @@ def adopt_stream(panes: StoredPanes, events: DataFrame, place: str) -> int:
         adopted = _commit(panes, manifest, events, stopped)
     elif adopted.batch != stopped.batch and stopped.has_state:
         raise StoreError(
-            f"the stream of the checkpoint {place!r} has gone on since it was adopted, and the store lacks what it has "
-            "seen since then; create a new store"
+            f"the stream of the checkpoint {place!r} has continued since it was adopted, so the store lacks its "
+            "later events; create a new store"
         )
     if stopped.has_state:
         _set_aside(stopped.path)
@@ -65,12 +65,12 @@ def _stopped(panes: StoredPanes, place: str) -> _Stopped:
     path = files.local_path(place)
     if path is None:
         raise StoreError(
-            f"the checkpoint {place!r} is not in a folder that this process can reach, where its state can be set "
-            "aside; copy it to one, and go on there"
+            f"the checkpoint {place!r} is not in a folder that this process can reach; copy it to one, and "
+            "continue there"
         )
     note = read_note(panes.spark, place)
     if note is None:
-        raise StoreError(f"no stream has begun the checkpoint {place!r}; append events, or write_stream() them")
+        raise StoreError(f"no stream has used the checkpoint {place!r}; append events, or write_stream() them")
     name = name_of_stream(panes.spark, place)
     if any(query.id == name for query in panes.spark.streams.active):
         raise StoreError(f"the stream of the checkpoint {place!r} is running; stop() it first")
@@ -96,7 +96,7 @@ def _commit(panes: StoredPanes, manifest: Manifest, events: DataFrame, stopped: 
     if reasons:
         raise StoreError(f"the panes of this store cannot go on with the stream of {place!r}: {', '.join(reasons)}")
     if not stopped.has_state:
-        raise StoreError(f"the checkpoint {place!r} has no state any more; another store has adopted its stream")
+        raise StoreError(f"the checkpoint {place!r} has no state left; another store has adopted its stream")
     state = StreamState(note, events, place, batch)
     edge = closed_until(panes.spark, None, place, state.on_spark.types.time)
     seen = state.times_seen(edge)
@@ -172,5 +172,5 @@ def _set_aside(path: Path) -> None:
     except OSError as trouble:
         raise StoreError(
             f"the stream was adopted, but {path / STATE} could not be renamed to {ASIDE} ({trouble.strerror}); rename "
-            "it before write_stream() goes on there"
+            "it before write_stream() continues there"
         ) from None

@@ -229,13 +229,13 @@ def check_upserts(plan: Plan) -> None:
         sessions = [window for window in query.windows if isinstance(window, Session)]
         if sessions:
             raise QueryError(
-                f"{sessions[0].label} may merge with its neighbours when late events come, which no upsert can tell; "
-                "name the other windows, changes(since, windows=[...]), and read() sessions"
+                f"{sessions[0].label} may merge with its neighbours when late events arrive, which an upsert cannot "
+                "express; name the other windows, changes(since, windows=[...]), and read() sessions"
             )
         if query.having or query.outer:
             raise QueryError(
-                "a condition on results may come to drop a row, which no upsert can tell; create the store without it, "
-                "and apply it to what is read"
+                "a condition on results may later drop a row, which an upsert cannot express; create the store without "
+                "it, and apply it to what is read"
             )
         missing = [name for name in ("window_id", "window_start", "window_end") if name not in query.columns]
         if missing:

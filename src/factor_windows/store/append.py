@@ -72,7 +72,7 @@ def _append(
 
 
 def _check_fits(manifest: Manifest, writer: PaneWriter, events: DataFrame) -> None:
-    """Refuse events whose types are not those that the store was begun with."""
+    """Refuse events whose types are not those that the store was created with."""
     if manifest.kept is None:
         return
     kept = kept_in(manifest)
@@ -83,13 +83,13 @@ def _check_fits(manifest: Manifest, writer: PaneWriter, events: DataFrame) -> No
             what = "not there" if before is None else before.simpleString()
             raise StoreError(
                 f"the column {field.name!r} is {field.dataType.simpleString()} in these events, and {what} in those "
-                "that the store was begun with; cast it"
+                "that the store was created with; cast it"
             )
     if writer.kept.states != kept.states or writer.kept.values != kept.values:
-        raise StoreError("the states of the store are those of another version of this library; begin a new one")
+        raise StoreError("the store was written by another version of this library; create a new one")
     if manifest.zone and manifest.zone != (zone := _zone(events)):
         raise StoreError(
-            f"the store was begun in the time zone {manifest.zone}, which its keys, times or values depend on, and "
+            f"the store was created in the time zone {manifest.zone}, which its keys, times or values depend on, and "
             f"this session is in {zone}; set spark.sql.session.timeZone"
         )
 

@@ -93,7 +93,7 @@ def _with_resolution(panes: StoredPanes, manifest: Manifest, wanted: Segmentatio
         raise cannot_make(wanted, [first.panes])
     if first.since is not None:
         raise StoreError(
-            f"panes of {first.panes.label} have expired, so panes of {wanted.label} cannot be made of them any more; "
+            f"panes of {first.panes.label} have expired, so panes of {wanted.label} can no longer be built from them; "
             f"keep one of {', '.join(each.panes.label for each in manifest.resolutions[1:]) or 'none'}"
         )
     merger = panes.merger(manifest, [first.panes, wanted])

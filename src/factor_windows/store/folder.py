@@ -55,7 +55,7 @@ class Folder:
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             if (self.path / _STORE).exists():
                 raise StoreError(f"there is a store in {self.path} already; fw.Store.open(spark, ...) opens it")
-            raise StoreError(f"{self.path} has files that are no store; name a folder that is new or empty")
+            raise StoreError(f"{self.path} has files but is not a store; choose a new or empty folder")
         for name in (_MANIFESTS, _LISTS, _DATA):
             files.make_folder(self.path / name)
         if not self._publish(manifest) or not files.create(
@@ -68,7 +68,7 @@ class Folder:
         try:
             found: dict[str, Any] = json.loads((self.path / _STORE).read_text(encoding="utf-8"))
         except OSError:
-            raise StoreError(f"{self.path} is no store; fw.Store.create(spark, ..., query) makes one") from None
+            raise StoreError(f"{self.path} is not a store; fw.Store.create(spark, ..., query) makes one") from None
         except ValueError:
             found = {}
         if not isinstance(found, dict) or not {"format", "queries", "is_single", "delay"} <= found.keys():
@@ -136,7 +136,7 @@ class Folder:
         # A number may be free again, once so many others have come that its manifest is gone.
         if not is_newest or max(self._versions()) >= manifest.version + _VERSIONS:
             raise StoreConflictError(
-                f"another writer has made version {manifest.version} of the store in {self.path} meanwhile; "
+                f"another writer has written version {manifest.version} of the store in {self.path}; "
                 "nothing was changed, so try again"
             )
         for version in sorted(self._versions())[:-_VERSIONS]:

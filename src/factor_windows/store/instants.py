@@ -27,7 +27,7 @@ def micros_of(option: str, value: datetime | date | str, zone: str) -> int:
     elif isinstance(value, date):
         moment = datetime(value.year, value.month, value.day)
     if moment is None:
-        raise OptionError(f"{option} {value!r} is not a time; write it as a datetime or such as '2024-01-31 12:00:00'")
+        raise OptionError(f"{option} {value!r} is not a time; write a datetime, or text such as '2024-01-31 12:00:00'")
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=_zone(zone) if zone else UTC)
     elif not zone:

@@ -84,7 +84,7 @@ class Store:
         is_single = isinstance(query, Query) or (isinstance(query, Plan) and query.is_single)
         queries = (asked,) if isinstance(asked, Query) else tuple(asked) if isinstance(asked, Sequence) else ()
         if not queries or not all(isinstance(each, Query) for each in queries):
-            raise OptionError(f"query {query!r} is not a query, or a list of such; fw.Query(...) makes one")
+            raise OptionError(f"query {query!r} is not a query, or a list of queries; fw.Query(...) makes one")
         plan = plan_queries(queries, is_single=is_single)
         for each in plan.queries:
             _check_functions(each)
@@ -196,7 +196,7 @@ class Store:
         was, as long as the format keeps it.
         """
         if version is not None and (not isinstance(version, int) or not 0 <= version <= self.version):
-            raise OptionError(f"version {version!r} is none of the versions 0 to {self.version} of the store")
+            raise OptionError(f"version {version!r} is not among the versions 0 to {self.version} of the store")
         manifest = self._panes.load_some(version)
         return read_windows(self._panes, manifest, windows, self._starts(manifest, since, until), self._zone(manifest))
 
@@ -209,7 +209,7 @@ class Store:
         """
         manifest = self._panes.load_some()
         if not isinstance(since, int) or not 0 <= since <= manifest.version:
-            raise OptionError(f"since {since!r} is none of the versions 0 to {manifest.version} of the store")
+            raise OptionError(f"since {since!r} is not among the versions 0 to {manifest.version} of the store")
         return read_changes(
             self._panes, manifest, windows, since, self._delay if delay is None else _positive("delay", delay)
         )
@@ -305,4 +305,4 @@ def _described(adopted: Adopted, zone: str) -> dict[str, Any]:
 def _check_functions(query: Query) -> None:
     for each in query.parsed_aggregates:
         if each.kind is Kind.HOLISTIC:
-            raise PlanError(f"{each.sql} is made of all events at once, so it has no partial results to keep")
+            raise PlanError(f"{each.sql} needs all events at once, so a store cannot keep partial results of it")

@@ -67,7 +67,7 @@ class Table:
             if columns is not None and MANIFEST in columns.names:
                 raise StoreError(f"there is a store in {self.location} already; fw.Store.open(spark, ...) opens it")
             if columns is not None:
-                raise StoreError(f"there is a table {self.location} that is no store; name one that is not there")
+                raise StoreError(f"there is a table {self.location} that is not a store; choose another name")
             self._document = {"format": FORMAT, **document}
             create_table(self._row(manifest), self.name, self.format, by=CUT)
 
@@ -177,7 +177,7 @@ class Table:
         for before, new in narrowed(has, wanted):
             raise StoreError(
                 f"the column {new.name!r} of the table {self.location} is {before.dataType.simpleString()}, and these "
-                f"events make it {new.dataType.simpleString()}; cast them, or create the store anew"
+                f"events make it {new.dataType.simpleString()}; cast them, or create a new store"
             )
         add_columns(self._spark, self.name, has, wanted)
 
@@ -267,12 +267,12 @@ class Table:
             return self._conflict(manifest)
         return StoreError(
             f"version {manifest.version} is not in the history of the table {self.location}; if that was restored to "
-            "an earlier state, create the store anew: a table takes each version once"
+            "an earlier state, create a new store: a table takes each version once"
         )
 
     def _conflict(self, manifest: Manifest) -> StoreConflictError:
         return StoreConflictError(
-            f"another writer has made version {manifest.version} of the store in {self.location} meanwhile; "
+            f"another writer has written version {manifest.version} of the store in {self.location}; "
             "nothing was changed, so try again"
         )
 
@@ -289,7 +289,7 @@ def find_place(spark: SparkSession, location: str) -> Place:
     if columns is None:
         return Folder(location)
     if MANIFEST not in columns.names:
-        raise StoreError(f"the table {location} is no store; fw.Store.create(spark, ..., query) makes one")
+        raise StoreError(f"the table {location} is not a store; fw.Store.create(spark, ..., query) makes one")
     if "/" in location:
         return Table(spark, location, "delta")
     told = {row["col_name"]: row["data_type"] for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()}

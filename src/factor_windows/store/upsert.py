@@ -44,7 +44,7 @@ def _prepare(rows: DataFrame, table: str, name: str, format: str | None) -> None
     has = schema_of(spark, name)
     if has is None:
         if format is None:
-            raise OptionError(f"there is no table {table}; make it, or say format='delta' or format='iceberg'")
+            raise OptionError(f"there is no table {table}; create it, or set format='delta' or format='iceberg'")
         try:
             create_table(spark.createDataFrame([], rows.schema), name, format)
         except OptionError:
@@ -59,7 +59,7 @@ def _prepare(rows: DataFrame, table: str, name: str, format: str | None) -> None
     for before, new in narrowed(has, rows.schema):
         raise OptionError(
             f"the column {new.name!r} is {new.dataType.simpleString()} in these rows, and the table {table} has it as "
-            f"{before.dataType.simpleString()}, which does not hold all of it; cast it, or alter the table"
+            f"{before.dataType.simpleString()}, which cannot hold all its values; cast it, or alter the table"
         )
     add_columns(spark, name, has, rows.schema)
 
@@ -81,9 +81,7 @@ def _merge(rows: DataFrame, table: str, statement: str) -> None:
     except Exception as trouble:
         if not is_conflict(trouble):
             raise
-        raise StoreConflictError(
-            f"other writers of {table} were faster each time; nothing was merged, so try again"
-        ) from trouble
+        raise StoreConflictError(f"other writers kept changing {table}; nothing was merged, so try again") from trouble
 
 
 def _quoted(column: str) -> str:
@@ -102,7 +100,7 @@ def _identity(rows: DataFrame, by: Sequence[str] | None) -> list[str]:
         noted = rows.schema[window_id].metadata.get(IDENTITY) if window_id in rows.columns else None
         if noted is None:
             raise OptionError(
-                "these rows no longer say which columns tell them apart; name them, such as "
+                "these rows no longer say which columns identify them; name these, such as "
                 "by=['device', 'window_id', 'window_start']"
             )
         by = noted
@@ -110,7 +108,7 @@ def _identity(rows: DataFrame, by: Sequence[str] | None) -> list[str]:
     missing = [column for column in same if column not in rows.columns]
     if missing or not same:
         raise OptionError(
-            f"rows are told apart by {missing[0] if missing else 'nothing'}, which is none of their columns "
+            f"rows are identified by {missing[0] if missing else 'nothing'}, which is none of their columns "
             f"{', '.join(rows.columns)}; leave it in the result, or name others with by=[...]"
         )
     return same
