@@ -197,7 +197,8 @@ def _across(plan: Pass) -> list[Box]:
         columns[depth[box.name]].append(box)
     pitch = GAP + max(box.height for box in boxes[1:])
     top = MARGIN - min(pitch * row[box.name] - box.height / 2 for box in boxes)
-    x, placed = float(MARGIN), {}
+    x = float(MARGIN)
+    placed: dict[str | None, Box] = {}
     for column in columns:
         x += BEND + 16 + max(text_width(box.reads, NOTE) for box in column) if placed else 0
         width = max(box.width for box in column)
@@ -228,7 +229,8 @@ def _link(above: Box, box: Box) -> list[str]:
     return [
         f'<path d="M{right:.1f},{above.middle:.1f} C{half:.1f},{above.middle:.1f} {half:.1f},{box.middle:.1f} '
         f'{end:.1f},{box.middle:.1f} H{box.x:.1f}"/>',
-        f'<text class="small" x="{box.x - 6:.1f}" y="{box.middle - 5:.1f}" text-anchor="end">{escape(box.reads)}</text>',
+        f'<text class="small" x="{box.x - 6:.1f}" y="{box.middle - 5:.1f}" text-anchor="end">'
+        f"{escape(box.reads)}</text>",
     ]
 
 
