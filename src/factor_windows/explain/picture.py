@@ -136,7 +136,7 @@ def _broken(text: str, size: float, most: float, lines: int) -> tuple[str, ...]:
     >>> _broken("6 minutes 20 seconds / 3 minutes", 13, 170, 2)
     ('6 minutes 20 seconds /', '3 minutes')
     >>> _broken("a_name_without_any_space_in_it", 13, 100, 2)
-    ('a_name_with…',)
+    ('a_name_wit…',)
     """
     found = [""]
     for word in text.split():
