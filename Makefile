@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench evaluation fuzz soak cluster integrations audit oldest docs page lock clean
+.PHONY: help setup demo test check format bench evaluation fuzz soak cluster integrations audit oldest docs lock clean
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -69,9 +69,6 @@ oldest: setup ## the tests on Spark with the oldest PySpark that is supported, i
 
 docs: $(VENV)/.installed-dev ## make the documentation site in site/; warnings are errors
 	@$(BIN)/sphinx-build -q -W --keep-going docs site && echo "site/index.html"
-
-page: ## bundle the script of the report page, web/page.js, into the package; needs Node.js
-	@cd web && npm ci --no-audit --no-fund --silent && npm run --silent build
 
 lock: $(VENV)/.installed-dev ## choose the versions of all dependencies anew
 	@$(BIN)/pip install --quiet uv

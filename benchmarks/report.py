@@ -15,6 +15,8 @@ from factor_windows.errors import OptionError
 
 FIGURES = "benchmarks"
 """The folder of the figures, beside the document."""
+OPENING = ("first", "growth", "peers")
+"""The figures that the document opens with, before any table."""
 NOTES = "benchmarks-notes.md"
 """What people have to say about the figures; put into the report as it is, if it is there."""
 STREAMS = {
@@ -47,20 +49,27 @@ def write(store: Store, output: Path) -> list[Path]:
 
 def document(results: Sequence[Result], runs: Sequence[dict[str, object]], captions: dict[str, str], notes: str) -> str:
     """Write the whole report as Markdown; sections without results are left out."""
-    parts = ["# Benchmarks", *_first_runs(results, captions), *_preface(results, runs)]
+    parts = ["# Benchmarks", *_charts(captions), *_first_runs(results), *_preface(results, runs)]
     parts += [*_boosts(results, captions), *_short(results, notes)]
     parts += [*_cost_model(results, captions), *_planning(results, captions)]
     parts += [*_other_queries(results, captions), *_other_engines(results, captions), *_loads(results, captions)]
     return "\n\n".join(parts) + "\n"
 
 
-def _first_runs(results: Sequence[Result], captions: dict[str, str]) -> Iterator[str]:
+def _charts(captions: dict[str, str]) -> Iterator[str]:
+    """What a reader wants to see first: a first run, and how time grows."""
+    for name in OPENING:
+        if name in captions:
+            yield f"**{captions[name]}.**"
+            yield from _figure(name, captions)
+
+
+def _first_runs(results: Sequence[Result]) -> Iterator[str]:
     """What a user sees who starts a program; all that follows is of a warm JVM."""
     own = sorted(chosen(results, experiment="first"), key=lambda each: each.events)
     if not own:
         return
     yield "What a user sees at the first run: a new Python process, a new JVM, the query runs once."
-    yield from _figure("first", captions)
     yield tables.first_table(own)
     fewest, most = (few(len(times) for each in own for times in each.seconds.values()) for few in (min, max))
     runs = (f"{fewest}" if fewest == most else f"{fewest} to {most}") + (" runs" if most > 1 else " run")
@@ -237,7 +246,6 @@ def _other_queries(results: Sequence[Result], captions: dict[str, str]) -> Itera
     if own := chosen(results, experiment="growth"):
         yield "## How time grows with the number of windows"
         yield f"{STREAMS['devices'].capitalize()}, {amount(own[0].events)} events; the first windows of one random set."
-        yield from _figure("growth", captions)
         yield tables.time_table(own, "windows", lambda each: str(each.windows))
     if own := chosen(results, experiment="extremes"):
         yield "## Extremes"
@@ -262,7 +270,6 @@ def _other_engines(results: Sequence[Result], captions: dict[str, str]) -> Itera
             "query as their users write it, one group-by for each window and a union; `duckdb rewritten` runs our "
             'plan as SQL (`plan.sql(dialect="duckdb")`). All use the same cores.'
         )
-        yield from _figure("peers", captions)
         yield tables.time_table(own, "windows", lambda each: each.setup)
         rewritten = [
             each.boost("duckdb rewritten", "duckdb")

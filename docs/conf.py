@@ -26,6 +26,7 @@ copybutton_selector = "div:not(.highlight-text) > div.highlight > pre"
 
 html_theme = "furo"
 html_title = f"factor-windows {__version__}"
+html_static_path = html_css_files = ["pages.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_domain_indices = False

@@ -321,19 +321,24 @@ def first(setup="ten tumbling", *, events=1_000_000, stream="devices", wrong=(),
     return Result(name, "first", stream, events, setup, 0, "min", 10, right, phases=phases, wrong=wrong)
 
 
-def test_the_report_opens_with_the_first_runs():
+def test_the_report_opens_with_charts_and_the_first_runs():
     made = [result(naive=[10.0], best=[2.0]), first(), first("1 minute to 1 hour", events=PLUGS, stream="plugs")]
-    parts = document(made, [], {"first": "The first run"}, "").split("\n\n")
-    assert parts[0] == "# Benchmarks"
-    assert parts[2] == "![The first run](benchmarks/first.svg)"
-    header, _, row, plugs = parts[3].splitlines()
+    parts = document(made, [], {"growth": "More windows", "first": "The first run"}, "").split("\n\n")
+    assert parts[:5] == [
+        "# Benchmarks",
+        "**The first run.**",
+        "![The first run](benchmarks/first.svg)",
+        "**More windows.**",
+        "![More windows](benchmarks/growth.svg)",
+    ]
+    header, _, row, plugs = parts[6].splitlines()
     assert header == (
         "| windows | events | one window, s | naive, s | ours, s | ours, statistics given, s "
         "| ours / one window | ours / naive |"
     )
     assert row == "| ten tumbling | 1M | 2.0 | 10.0 | 4.0 | 3.0 | 2.00 | 0.40 |"
     assert plugs.startswith("| 1 minute to 1 hour | 3.03M plugs | 2.0 |")
-    assert parts[4].startswith("Medians of 1 to 3 runs of each contender")
+    assert parts[7].startswith("Medians of 1 to 3 runs of each contender")
     where = parts.index("## Where the time of a first run goes")
     assert parts[where + 2].splitlines()[:5] == [
         "| windows, events, contender | import | read | plan | build | compile | execute | total | start of Spark |",

@@ -223,7 +223,7 @@ def test_the_picture_is_well_formed_and_escapes_names():
     windows = [fw.tumbling("20m", name="<script>alert(1)</script>"), fw.tumbling("30m"), fw.tumbling("40m")]
     query = fw.Query(time="ts", windows=windows, aggregates=["min(t)"])
     plan = fw.optimize(query, search="factor", cost="paper", unit="1m")
-    drawn = ElementTree.fromstring(picture(plan))
+    drawn = ElementTree.fromstring(picture(plan.passes[0]))
     texts = [element.text for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
     assert "(10 minutes)" in texts
     assert not list(drawn.iter("{http://www.w3.org/2000/svg}script"))

@@ -25,8 +25,15 @@ def test_the_pictures_style_stays_in_the_picture():
     [style] = plan_of(fw.tumbling("20m"), fw.tumbling("30m"))._repr_html_().split("<style>")[1:]
     rules = style.split("</style>")[0].replace("@media (prefers-color-scheme: dark) {", "").replace("}", "}\n")
     selectors = [line.split("{")[0].strip() for line in rules.splitlines() if "{" in line]
-    assert len(selectors) == 11
-    assert all(selector.startswith(".fw-plan ") for selector in selectors)
+    assert len(selectors) == 9
+    assert all(each.strip().startswith(".fw-plan") for selector in selectors for each in selector.split(","))
+
+
+def test_a_picture_in_a_notebook_has_the_notebooks_colours():
+    [style] = plan_of(fw.tumbling("20m"), fw.tumbling("30m"))._repr_html_().split("<style>")[1:]
+    coloured = [line for line in style.split("</style>")[0].splitlines() if "#fff" in line or "color: #" in line]
+    assert all(":root" in line for line in coloured), "only a picture that stands alone has a paper of its own"
+    assert "fill: currentColor" in style
 
 
 def test_a_query_is_a_table():

@@ -142,7 +142,7 @@ def test_costs_of_any_size_are_printed():
         explained = plan.explain()
         assert [window.name for window in odd if window.name not in explained] == []
         # Each node is a box and its bar, beside the box of the events.
-        assert picture(plan).count("<rect") == 1 + 2 * len(plan.nodes)
+        assert picture(plan.passes[0]).count("<rect") == 1 + 2 * len(plan.nodes)
         assert [node["name"] for node in document(plan)["nodes"]] == [node.name for node in plan.nodes]
 
 

@@ -1,4 +1,4 @@
-"""A plan as one self-contained page: time line, graphs, costs and SQL. What happens in it is `web/page.js`, bundled."""
+"""A plan as one self-contained page: time line, graphs, costs and SQL. What happens in it is `assets/page.js`."""
 
 from __future__ import annotations
 
@@ -21,27 +21,20 @@ from factor_windows.cost.spark import SparkCost
 from factor_windows.cost.timing import Timing
 from factor_windows.errors import FactorWindowsError, OptionError
 from factor_windows.explain.alternatives import alternatives, saves
-from factor_windows.explain.picture import picture
-from factor_windows.explain.text import number, rate, rows_saved, signed, summary
+from factor_windows.explain.picture import fits_across, picture
+from factor_windows.explain.text import bill, number, rate, reads, rows_saved, signed, summary
 from factor_windows.plan import Plan
 from factor_windows.tree import Pass, PlanNode
 
 DIALECTS = {"spark": "Spark", "duckdb": "DuckDB", "flink": "Flink"}
 SPAN_RANGES = 3
 """How many of the longest range the time line is long."""
-SHOWN_FROM = 1_704_067_200_000_000
-"""The start of 2024, from when calendars are drawn: a leap year."""
-MOST_INSTANCES = 2_000
+SHOWN_FROM = 1_703_980_800_000_000
+"""The last day of 2023, from when calendars are drawn: January has begun nowhere yet."""
+MOST_INSTANCES = 2_500
 """How many instances of a calendar are drawn at most."""
-TICKS = 8
-"""How many marks of time the time line has at most."""
-STEPS = tuple(
-    times * length
-    for length, several in ((1, (1, 2, 5, 10, 20, 50, 100, 200, 500)), (1_000, (1, 2, 5, 10, 20, 50, 100, 200, 500)),
-                            (1_000_000, (1, 2, 5, 10, 15, 30)), (60_000_000, (1, 2, 5, 10, 15, 30)),
-                            (3_600_000_000, (1, 2, 3, 6, 12)), (86_400_000_000, (1, 2, 7, 14, 28, 56, 91, 182, 364)))
-    for times in several
-)  # fmt: skip
+LEAST_SHOWN = 0.0005
+"""Nodes with a smaller share of the naive cost are counted in one row."""
 ZOOM = (
     '<div class="zoom" hidden><button type="button" data-zoom="in" aria-label="Zoom in">+</button>'
     '<button type="button" data-zoom="out" aria-label="Zoom out">−</button>'
@@ -56,6 +49,8 @@ def page(plan: Plan, *, measured: Timing | Mapping[str, float] | None = None) ->
     [tree] = plan.passes
     assets = files("factor_windows.explain") / "assets"
     what, gain, *quality = summary(tree)
+    gain = gain[0].upper() + gain[1:]
+    across = fits_across(tree)
     return Template((assets / "page.html").read_text(encoding="utf-8")).substitute(
         title=escape(what),
         summary=escape(" ".join([gain + ".", *(line[0].upper() + line[1:] + "." for line in quality)])),
@@ -63,12 +58,15 @@ def page(plan: Plan, *, measured: Timing | Mapping[str, float] | None = None) ->
         figures="\n".join(f"<li><b>{escape(value)}</b> {escape(label)}</li>" for label, value in _figures(tree)),
         measured=_measured(tree, measured if isinstance(measured, Timing) else Timing.of(measured)) if measured else "",
         zoom=ZOOM,
-        picture=picture(tree),
+        queries=_queries(plan) if not plan.is_single else "",
+        before=picture(tree.naive(), across=across),
+        after=picture(tree, across=across),
+        coverage=picture(tree, across=across, possible=_possible(tree)),
         unit=escape(_unit(tree)),
         rows="\n".join(_rows(tree)),
         sql="\n".join(_sql(plan.sql)),
         data=_in_script(json.dumps(_data(tree), ensure_ascii=False)),
-        script=(assets / "page.min.js").read_text(encoding="utf-8").replace("</script", "<\\/script"),
+        script=(assets / "page.js").read_text(encoding="utf-8").replace("</script", "<\\/script"),
     )
 
 
@@ -79,9 +77,32 @@ def _in_script(text: str) -> str:
 
 def _figures(plan: Pass) -> Iterator[tuple[str, str]]:
     yield "cheaper, predicted", f"{share(plan.naive_cost, plan.cost):.1f} ×"
-    yield "windows", str(len(plan.query.names))
+    yield "windows", str(sum(len(member.query.names) for member in plan.workload.members))
     yield "hidden nodes", str(sum(not node.exposed for node in plan.nodes))
     yield "quality of the search", plan.status.replace("_", " ")
+
+
+def _possible(plan: Pass) -> Iterator[tuple[str, str]]:
+    """List the lines that were not chosen, from node to node."""
+    for node in plan.nodes:
+        yield from ((other.parent, node.name) for other in alternatives(plan, node) if other.parent is not None)
+
+
+def _queries(plan: Plan) -> str:
+    """List the queries, and who pays for what."""
+    windows = {query.name: ", ".join(window.name for window in query.windows) for query in plan.queries}
+    *rows, (together, alone, paid) = bill(plan)
+    cells = "".join(
+        f"<tr><td>{escape(name)}</td><td>{escape(windows[name])}</td><td>{own}</td><td>{part}</td></tr>"
+        for name, own, part in rows
+    )
+    return (
+        '<section><h2>Who pays</h2><div class="scroll" tabindex="0" role="region" aria-label="Queries"><table><caption>'
+        "What each query costs alone, and what it pays in this plan: queries that need a node share its cost equally."
+        '</caption><thead><tr><th scope="col">query</th><th scope="col">windows</th><th scope="col">alone</th>'
+        f'<th scope="col">pays</th></tr></thead><tbody>{cells}<tr class="sum"><td>{together}</td><td></td>'
+        f"<td>{alone}</td><td>{paid}</td></tr></tbody></table></div></section>"
+    )
 
 
 def _measured(plan: Pass, measured: Timing) -> str:
@@ -111,14 +132,22 @@ def _unit(plan: Pass) -> str:
 
 
 def _rows(plan: Pass) -> Iterator[str]:
+    small = []
     for node in plan.nodes:
         part = share(node.cost, plan.naive_cost)
+        if part < LEAST_SHOWN:
+            small.append(node)
+            continue
         css = "" if node.exposed else ' class="hidden"'
         meter = f'<meter min="0" max="1" value="{min(1.0, part):.4f}" aria-label="{part:.1%} of naive"></meter>'
         yield (
-            f"<tr><td{css}>{escape(node.label)}</td><td>{escape(_reads(plan, node))}</td>"
+            f"<tr><td{css}>{escape(node.label)}</td><td>{escape(reads(plan, node))}</td>"
             f"<td>{number(node.cost)}</td><td>{part:.1%}</td><td>{meter}</td></tr>"
         )
+    if small:
+        count = f"{len(small)} other node{'s' * (len(small) > 1)}"
+        cost = number(sum(node.cost for node in small))
+        yield f"<tr><td>{count}</td><td></td><td>{cost}</td><td>under 0.1% each</td><td></td></tr>"
     total = share(plan.cost, plan.naive_cost)
     yield f'<tr class="sum"><td>all</td><td></td><td>{number(plan.cost)}</td><td>{total:.1%}</td><td></td></tr>'
     yield f"<tr><td>naive</td><td></td><td>{number(plan.naive_cost)}</td><td>100.0%</td><td></td></tr>"
@@ -148,34 +177,22 @@ def _sql(write: Callable[..., str]) -> Iterator[str]:
 
 def _data(plan: Pass) -> dict[str, Any]:
     """Return what the page draws."""
-    ids = {node.name: f"n{place}" for place, node in enumerate(plan.nodes)}
     base = SHOWN_FROM if any(_clocks(node.window) for node in plan.nodes) else 0
     longest = max(node.window.range if isinstance(node.window, Slices) else node.window.length for node in plan.nodes)
     span = SPAN_RANGES * longest
-    step = next((step for step in STEPS if span / step <= TICKS), STEPS[-1])
+    readers = plan.readers if len(plan.workload.members) > 1 else {}
     return {
         "rate": rate(plan),
+        "base": base,
         "span": span,
-        "ticks": [{"at": at, "label": readable(at) if at else "0"} for at in range(0, span + 1, step)][: TICKS + 1],
         "nodes": [
             {
-                "id": ids[node.name],
+                "id": node.name,
                 "label": node.label,
                 "kind": node.kind,
-                "exposed": node.exposed,
-                "parent": ids[node.parent] if node.parent is not None else None,
-                "reads": number(plan.reads(node)),
-                "reads_number": float(plan.reads(node)) if plan.reads(node) < 10**15 else 0,
-                "cost": number(node.cost),
-                "part": share(node.cost, plan.naive_cost),
-                "raw_reads": number(plan.cost_model.instance_cost(node.window, None)),
-                "raw_cost": number(plan.cost_model.price(node.node, None)),
-                "raw_part": share(plan.cost_model.price(node.node, None), plan.naive_cost),
-                "alternatives": [
-                    {"parent": ids[other.parent] if other.parent is not None else None}
-                    for other in alternatives(plan, node)
-                ],
-                "facts": [[term, value] for term, value in facts(plan, node)],
+                "parent": node.parent,
+                "reads": float(plan.reads(node)) if plan.reads(node) < 10**15 else 0,
+                "facts": [*facts(plan, node), *([("for", ", ".join(readers[node.name]))] if readers else [])],
                 **_lengths(node.window, base, span),
             }
             for node in plan.nodes
@@ -233,7 +250,7 @@ def facts(plan: Pass, node: PlanNode) -> Iterator[tuple[str, str]]:
         yield "instances", f"{readable(node.window.range)} long, every {readable(node.window.slide)}"
     elif node.exposed and node.window.label not in node.shown_as:
         yield "instances", node.window.label
-    yield "reads", _reads(plan, node)
+    yield "reads", reads(plan, node)
     yield "cost", f"{number(node.cost)}, {share(node.cost, plan.naive_cost):.1%} of naive"
     yield "formula", _formula(plan, node)
     model = plan.cost_model
@@ -258,7 +275,3 @@ def _formula(plan: Pass, node: PlanNode) -> str:
     product = " × ".join(f"{number(value)} {unit}" for value, unit in factors)
     extra = model.overhead(node.window, above)
     return f"{product}{f' + {number(extra)} for moving rows' if extra else ''} = {number(node.cost)}"
-
-
-def _reads(plan: Pass, node: PlanNode) -> str:
-    return f"{number(plan.reads(node))} × {node.parent}" if node.parent else f"{number(plan.reads(node))} events"

@@ -53,10 +53,10 @@ def explain(plan: Plan, *, physical: bool, streaming: bool, events: DataFrame | 
         plan = fit_to_events(plan, events)
     blocks = [summary(plan.passes[0]) if plan.is_single else _summary_of_several(plan)]
     for place, each in enumerate(plan.passes, start=1):
-        title = f"pass {place}: {_listed([member.name for member in each.workload.members])}"
+        title = f"pass {place}: {listed([member.name for member in each.workload.members])}"
         blocks.append([*([title] if len(plan.passes) > 1 else []), *_drawn(each, is_single=plan.is_single)])
         blocks += [[explain_physical(each, events)]] if physical else []
-    blocks += [] if plan.is_single else [_bill(plan)]
+    blocks += [] if plan.is_single else [_aligned([("query", "alone", "shared"), *bill(plan)], "<>>")]
     blocks += [[explain_streaming(plan_in_one_pass(plan).passes[0])]] if streaming else []
     return "\n\n".join("\n".join(block) for block in blocks)
 
@@ -141,7 +141,7 @@ def tree(plan: Pass) -> list[Line]:
         last = node is children[node.parent][-1]
         branch = indent + ("└─ " if last else "├─ ")
         part = share(node.cost, naive_cost)
-        note = _reads(plan, node)
+        note = _note(plan, node)
         lines.append(Line(branch, node.label, number(node.cost), part, note, not node.exposed, node.name))
         deeper = indent + ("   " if last else "│  ")
         waiting += [(deeper, child) for child in reversed(children.get(node.name, []))]
@@ -168,13 +168,22 @@ def summary(plan: Pass) -> list[str]:
     gain = (
         f"{share(plan.naive_cost, plan.cost):.1f} times cheaper" if plan.cost < plan.naive_cost else "nothing to share"
     )
-    asked, keys = ", ".join(plan.query.shown_aggregates), ", ".join(plan.query.shown_keys)
     how = f"search {plan.search}, cost {plan.cost_model.name}"
     return [
-        f"{asked}{' per ' + keys if keys else ''} over {_several(len(plan.query.names), 'window')}{_added(plan.nodes)}",
+        f"{_asked(plan)}{_added(plan.nodes)}",
         f"cost {number(plan.cost)} instead of {number(plan.naive_cost)}: {gain} ({how})",
         *([_quality(plan)] if plan.search == "best" else []),
     ]
+
+
+def _asked(plan: Pass) -> str:
+    """Say what is asked: by one query its aggregates and keys, by several their names."""
+    if len(members := plan.workload.members) > 1:
+        windows = sum(len(member.query.names) for member in members)
+        names = listed([member.name for member in members])
+        return f"{_several(len(members), 'query', 'queries')} over {_several(windows, 'window')}: {names}"
+    asked, keys = ", ".join(plan.query.shown_aggregates), ", ".join(plan.query.shown_keys)
+    return f"{asked}{' per ' + keys if keys else ''} over {_several(len(plan.query.names), 'window')}"
 
 
 def _quality(plan: Pass) -> str:
@@ -195,9 +204,14 @@ def rate(plan: Pass) -> str:
     return f"{number(model.rate)} event{'s' * (model.rate != 1)} every {readable(model.unit)}{keys}"
 
 
-def _reads(plan: Pass, node: PlanNode) -> str:
-    reads = number(plan.reads(node))
-    what = f"reads {reads} event{'s' * (reads != '1')}" if node.parent is None else f"reads {reads} × {node.parent}"
+def reads(plan: Pass, node: PlanNode) -> str:
+    """Say what one instance of a node reads."""
+    count = number(plan.reads(node))
+    return f"{count} event{'s' * (count != '1')}" if node.parent is None else f"{count} × {node.parent}"
+
+
+def _note(plan: Pass, node: PlanNode) -> str:
+    what = f"reads {reads(plan, node)}"
     if not node.exposed:
         return f"{what}, hidden: without it {signed(saves(plan, node))}"
     if (saved := rows_saved(plan, node)) is not None:
@@ -238,17 +252,16 @@ def _drawn(plan: Pass, *, is_single: bool) -> list[str]:
     if is_single:
         return _aligned([(line.branch + line.name, line.cost, line.percent, line.note) for line in lines], "<>><")
     readers = plan.readers
-    notes = [rate(plan), *(f"for {_listed(readers[line.node])}" for line in lines[1:])]
+    notes = [rate(plan), *(f"for {listed(readers[line.node])}" for line in lines[1:])]
     rows = [(line.branch + line.name, line.cost, note) for line, note in zip(lines, notes, strict=True)]
     return _aligned(rows, "<><")
 
 
-def _bill(plan: Plan) -> list[str]:
-    """List what each query costs alone, and its part of what is shared."""
+def bill(plan: Plan) -> list[tuple[str, str, str]]:
+    """List what each query costs alone, and its part of what is shared; what all do, last."""
     alone, paid = costs_alone(plan), plan.shares()
     rows = [(name, number(alone[name]), number(paid[name])) for name in paid]
-    together = ("together", number(sum(alone.values())), number(plan.cost))
-    return _aligned([("query", "alone", "shared"), *rows, together], "<>>")
+    return [*rows, ("together", number(sum(alone.values())), number(plan.cost))]
 
 
 def _aligned(rows: Sequence[tuple[str, ...]], sides: str) -> list[str]:
@@ -260,7 +273,8 @@ def _aligned(rows: Sequence[tuple[str, ...]], sides: str) -> list[str]:
     ]
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Name the first few, and count the others."""
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more
 
