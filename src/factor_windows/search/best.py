@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from time import monotonic
 
 from factor_windows.algebra.graph import CoverageGraph, Node, stands_for
@@ -67,6 +68,9 @@ class _Search:
         self.factors = best_factors(graph, cost)
         self.shared = cheapest_parents(graph, cost)
         self.options: dict[Node, dict[Node | None, Cost]] = {}
+        self.built: frozenset[Node] = frozenset()
+        """The hidden nodes of the best tree so far."""
+        self.order: dict[Node, tuple[int | Fraction, int, int]] = {}
 
     def found(self) -> Found:
         """Solve, fit slices to their readers, solve again; then see that the paper's own plan is not cheaper."""
@@ -111,7 +115,8 @@ class _Search:
         """Price every edge from and to some more nodes; one that is dearer than the raw events is none."""
         new = [node for node in dict.fromkeys(nodes) if node not in self.options and self._is_no_root(node)]
         self.options |= {node: {None: self.cost.price(node, None)} for node in new}
-        order = {node: node.topological_key for node in self.options}
+        self.order |= {node: node.topological_key for node in new}
+        order = self.order
         added, required = set(new), set(self.required)
         hidden = [node for node in self.options if node not in required]
         for child, parents in self.options.items():
@@ -132,18 +137,19 @@ class _Search:
 
     def _solved(self) -> Found:
         """Solve exactly if that is possible in the time that is left, and by reverse greedy otherwise."""
-        pruned = self._pruned(self._tree(self.options))
         if self.large or sum(map(len, self.options.values())) > MOST_EDGES:
+            pruned = self._pruned(self._tree(self.options))
             return Found(pruned, "heuristic" if monotonic() < self.deadline else "time_limit", self._least())
         left = max(LEAST_SECONDS, self.deadline - monotonic())
-        solution = cheapest_tree(self.options, self.required, seconds=left, known=pruned.keys() - set(self.required))
+        solution = cheapest_tree(self.options, self.required, seconds=left, known=self.built)
         if solution is None:
-            return Found(pruned, "time_limit", self._least())
+            return Found(self._pruned(self._tree(self.options)), "time_limit", self._least())
         self.deadline += solution.loading
+        self.built = solution.built
         tree = self._pruned(self._tree(solution.built))
         if solution.optimal:
             return Found(tree, "optimal", total(tree, self.cost))
-        cheaper = min((tree, pruned), key=lambda tree: total(tree, self.cost))
+        cheaper = min((tree, self._pruned(self._tree(self.options))), key=lambda tree: total(tree, self.cost))
         return Found(cheaper, "time_limit", max(solution.bound, self._least()))
 
     def _pruned(self, tree: Tree) -> Tree:
@@ -176,10 +182,13 @@ class _Search:
 
     def _cheapest(self, node: Node, there: Collection[Node]) -> Node | None:
         """Choose among the parents that are there; of equals, the longest."""
-        parents = self.options[node]
-        possible = [parent for parent in parents if parent is not None and parent in there]
-        best = min(possible, key=lambda parent: (parents[parent], _longest_first(parent)), default=None)
-        return best if best is not None and parents[best] <= parents[None] else None
+        prices = {
+            parent: price for parent, price in self.options[node].items() if parent is not None and parent in there
+        }
+        least = min(prices.values(), default=None)
+        if least is None or least > self.options[node][None]:
+            return None
+        return min((parent for parent, price in prices.items() if price == least), key=_longest_first)
 
     def _tree(self, built: Collection[Node]) -> Tree:
         """Let every node read its cheapest parent among those that are built, and leave out what nobody reads."""
