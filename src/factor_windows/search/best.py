@@ -75,31 +75,48 @@ class _Search:
     def found(self) -> Found:
         """Solve, fit slices to their readers, solve again; then see that the paper's own plan is not cheaper."""
         self._add((*self.required, *self._hidden()))
-        found = self._solved()
-        if self.slices:
-            more = [
-                Node(slicing, keys)
-                for keys, windows in self.windows.items()
-                # Sessions need no edges: any pieces that are short enough make them up.
-                for slicing in slicings([each for each in windows if each not in self.gaps], self.panes[keys])
-            ]
-            for _ in range(ROUNDS):
-                if monotonic() > self.deadline:
-                    found = replace(found, status="time_limit", bound=self._least())
-                    break
-                known = len(self.options)
-                self._add(more)
-                if len(self.options) == known:
-                    break
-                solved = self._solved()
-                # What was optimal before says nothing about the slices that have come since.
-                found = replace(solved, tree=min(solved, found, key=self._total).tree)
-                more = self._fitted(found.tree)
+        found = self._with_slices() if self.slices else self._solved()
         factor = Found(cheapest_with(self.factors, self.graph, self.cost, self.shared), "heuristic", found.bound)
         return min(found, factor, key=self._total)
 
+    def _with_slices(self) -> Found:
+        """Solve with slices of useful subsets, then with such as are fitted to their readers."""
+        plain = {node: parents.copy() for node, parents in self.options.items()}
+        # An exact search has no use for what is best without slices, unless time ends before it does.
+        found = self._solved() if self.large else None
+        more = [
+            Node(slicing, keys)
+            for keys, windows in self.windows.items()
+            # Sessions need no edges: any pieces that are short enough make them up.
+            for slicing in slicings([each for each in windows if each not in self.gaps], self.panes[keys])
+        ]
+        for _ in range(ROUNDS):
+            if found and monotonic() > self.deadline:
+                found = replace(found, status="time_limit", bound=self._least())
+                break
+            known = len(self.options)
+            self._add(more)
+            if found and len(self.options) == known:
+                break
+            solved = self._solved()
+            # What was optimal before says nothing about the slices that have come since.
+            found = replace(solved, tree=min(solved, found or solved, key=self._total).tree)
+            more = self._fitted(found.tree)
+        assert found is not None
+        if found.status == "time_limit" and not self.large:
+            self.options, self.built = plain, frozenset()
+            found = replace(found, tree=min(found, self._solved(), key=self._total).tree)
+        return found
+
     def _total(self, found: Found) -> Cost:
-        return total(found.tree, self.cost)
+        return self._cost(found.tree)
+
+    def _cost(self, tree: Tree) -> Cost:
+        known = self.options
+        return sum(
+            known[node][parent] if node in known and parent in known[node] else self.cost.price(node, parent)
+            for node, parent in tree.items()
+        )
 
     def _hidden(self) -> Iterable[Node]:
         """List hidden nodes that are worth a look, fewer of each kind if there are very many windows."""
@@ -115,8 +132,9 @@ class _Search:
         """Price every edge from and to some more nodes; one that is dearer than the raw events is none."""
         new = [node for node in dict.fromkeys(nodes) if node not in self.options and self._is_no_root(node)]
         self.options |= {node: {None: self.cost.price(node, None)} for node in new}
+        # Only what comes before can be read.
         self.order |= {node: node.topological_key for node in new}
-        order = self.order
+        place = {node: place for place, node in enumerate(sorted(self.options, key=self.order.__getitem__))}
         added, required = set(new), set(self.required)
         hidden = [node for node in self.options if node not in required]
         for child, parents in self.options.items():
@@ -125,7 +143,7 @@ class _Search:
                 nearest = self.shared[child]
                 possible = (*([nearest] if nearest else []), *hidden) if child in added else new
             for parent in possible:
-                if order[parent] < order[child] and child.can_read(parent, self.graph.kind):
+                if place[parent] < place[child] and child.can_read(parent, self.graph.kind):
                     price = self.cost.price(child, parent)
                     if price < parents[None]:
                         parents[parent] = price
@@ -148,8 +166,8 @@ class _Search:
         self.built = solution.built
         tree = self._pruned(self._tree(solution.built))
         if solution.optimal:
-            return Found(tree, "optimal", total(tree, self.cost))
-        cheaper = min((tree, self._pruned(self._tree(self.options))), key=lambda tree: total(tree, self.cost))
+            return Found(tree, "optimal", self._cost(tree))
+        cheaper = min((tree, self._pruned(self._tree(self.options))), key=self._cost)
         return Found(cheaper, "time_limit", max(solution.bound, self._least()))
 
     def _pruned(self, tree: Tree) -> Tree:

@@ -121,14 +121,11 @@ class _Problem:
         self.root, self.required = len(self.nodes) - 1, len(required)
         self.number = {node: place for place, node in enumerate(self.nodes)}
         self.naive = sum(options[node][None] for node in required)
-        self.prices: list[dict[int, float]] = [
-            {
-                self.number[parent]: SCALE * share(options[node][parent], self.naive)
-                for parent in worthwhile(options[node], always)
-            }
-            for node in self.nodes[:-1]
-            if node is not None
-        ]
+        self.prices: list[dict[int, float]] = []
+        for node in self.nodes[:-1]:
+            assert node is not None
+            scaled = {parent: SCALE * share(price, self.naive) for parent, price in options[node].items()}
+            self.prices.append({self.number[parent]: scaled[parent] for parent in worthwhile(scaled, always)})
         self.order = _parents_first(self.prices, self.root)
         # Of the nodes that are there anyway each may read one only.
         self.fallback = [next(iter(parents.values())) for parents in self.prices]
@@ -330,5 +327,6 @@ def unscaled(price: float, naive: Cost) -> Cost:
 
 def worthwhile(parents: Mapping[Node | None, Cost], always: set[Node | None]) -> list[Node | None]:
     """Leave the cheapest parent that is there anyway, and hidden ones that are cheaper."""
-    there = min((parent for parent in parents if parent in always), key=lambda parent: parents[parent])
-    return [there, *(parent for parent in parents if parent not in always and parents[parent] < parents[there])]
+    there = min(filter(always.__contains__, parents), key=parents.__getitem__)
+    least = parents[there]
+    return [there, *(parent for parent, price in parents.items() if price < least and parent not in always)]
