@@ -25,6 +25,8 @@ from factor_windows.errors import WindowError
 Progression = tuple[int, int]
 """A step and an offset: the edges offset + k * step, k any integer."""
 
+MOST_UNITS = 500_000
+"""Up to how many units, of which all steps are multiples, time is laid out to find the edges in it."""
 MOST_EDGES = 5_000
 """How many edges are looked at to know how long slices are, where a whole period has more."""
 
@@ -184,12 +186,10 @@ def slices_of(windows: Iterable[Segmentation]) -> Segmentation:
     if slices.calendars:
         (clock, edge), *others = slices.calendars
         return slices if slices.edges or others else _tumbling(clock, edge)
-    pieces = pieces_of(slices.edges)
+    # Edges that are equally far from each other are as far as all steps and offsets have in common.
     offset = slices.edges[0][1]
-    even = Window(range=pieces.lengths[0][0], slide=pieces.lengths[0][0], offset=offset)
-    # Pieces are looked at for a while only, in which an edge may be missing.
-    is_even = len(pieces.lengths) == 1 and refines(slices, even) and refines(even, slices)
-    return even if is_even else slices
+    common = gcd(*(part for step, at in slices.edges for part in (step, at - offset)))
+    return Window(common, common, offset) if within((common, offset), slices.edges) else slices
 
 
 Edges = Mapping[Clock | None, Sequence[Progression]]
@@ -350,8 +350,19 @@ def pieces_of(edges: tuple[Progression, ...]) -> Pieces:
         return Pieces(edges[0][0], ((edges[0][0], 1),))
     period = lcm(*(step for step, _ in edges))
     span = min(period, int(MOST_EDGES / sum(1 / step for step, _ in edges)))
-    found = sorted(set[int]().union(*(range(offset, span, step) for step, offset in edges)))
+    unit = gcd(*(part for edge in edges for part in edge))
+    if span > unit * MOST_UNITS:
+        found = sorted(set[int]().union(*(range(offset, span, step) for step, offset in edges)))
+        if span == period:
+            found.append(found[0] + period)
+        return Pieces(found[-1] - found[0], tuple(sorted(Counter(map(sub, found[1:], found)).items())))
+    marks = bytearray(-(-span // unit))
+    for step, offset in edges:
+        places = slice(offset // unit, None, step // unit)
+        marks[places] = bytes([1]) * len(range(len(marks))[places])
+    before, *gaps, after = map(len, marks.split(bytes([1])))
     if span == period:
-        found.append(found[0] + period)
-    lengths = Counter(map(sub, found[1:], found))
-    return Pieces(found[-1] - found[0], tuple(sorted(lengths.items())))
+        gaps.append(before + after)
+    counts = sorted(Counter(gaps).items())
+    lengths = tuple(((gap + 1) * unit, count) for gap, count in counts)
+    return Pieces(sum(length * count for length, count in lengths), lengths)
