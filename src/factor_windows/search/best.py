@@ -142,11 +142,10 @@ class _Search:
             if self.large and child in required:
                 nearest = self.shared[child]
                 possible = (*([nearest] if nearest else []), *hidden) if child in added else new
-            for parent in possible:
-                if place[parent] < place[child] and child.can_read(parent, self.graph.kind):
-                    price = self.cost.price(child, parent)
-                    if price < parents[None]:
-                        parents[parent] = price
+            last = place[child]
+            readable = [each for each in possible if place[each] < last and child.can_read(each, self.graph.kind)]
+            prices = zip(readable, self.cost.price_each(child, readable), strict=True)
+            parents |= {parent: price for parent, price in prices if price < parents[None]}
 
     def _is_no_root(self, node: Node) -> bool:
         """Say whether a node is asked for, or longer than what the raw events count as: the paper's S<1, 1>."""

@@ -156,11 +156,12 @@ class _Problem:
         while True:
             left = [parents.copy() for parents in prices]
             bound, used = _ascend(left, terminals, self.root)
-            hidden = sorted(place for place in used if self.required <= place < self.root)
-            best = min(best, self.improve(hidden, hidden), key=lambda each: each.cost)
             part = _Part(prices, part.sure)
-            if bound >= best.cost:
-                return bound, part, best
+            if best.cost - bound > CLOSE * best.cost:
+                hidden = sorted(place for place in used if self.required <= place < self.root)
+                best = min(best, self.improve(hidden, hidden), key=lambda each: each.cost)
+            if best.cost - bound <= CLOSE * best.cost:
+                return best.cost, part, best
             if not part.undecided(self.required):
                 # Every node reads its cheapest parent.
                 return sum(min(prices[terminal].values()) for terminal in terminals), part, best
