@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,18 @@ class Node:
 
     window: Segmentation
     keys: frozenset[str] = frozenset()
+    _hash: int = field(init=False, repr=False, compare=False)
+    """Searches look nodes up many thousand times."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.window, self.keys)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Node], tuple[Segmentation, frozenset[str]]]:
+        # Another process hashes texts differently.
+        return Node, (self.window, self.keys)
 
     @property
     def label(self) -> str:

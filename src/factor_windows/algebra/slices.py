@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
 from math import gcd, inf, lcm
+from operator import sub
 
 from factor_windows.algebra.clock import DAY, Clock
+from factor_windows.algebra.coverage import tiles
 from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.session import Session
 from factor_windows.algebra.window import MICROSECONDS, Window, default_offset, readable
@@ -24,6 +25,8 @@ from factor_windows.errors import WindowError
 Progression = tuple[int, int]
 """A step and an offset: the edges offset + k * step, k any integer."""
 
+MOST_UNITS = 500_000
+"""Up to how many units, of which all steps are multiples, time is laid out to find the edges in it."""
 MOST_EDGES = 5_000
 """How many edges are looked at to know how long slices are, where a whole period has more."""
 
@@ -183,12 +186,10 @@ def slices_of(windows: Iterable[Segmentation]) -> Segmentation:
     if slices.calendars:
         (clock, edge), *others = slices.calendars
         return slices if slices.edges or others else _tumbling(clock, edge)
-    pieces = pieces_of(slices.edges)
+    # Edges that are equally far from each other are as far as all steps and offsets have in common.
     offset = slices.edges[0][1]
-    even = Window(range=pieces.lengths[0][0], slide=pieces.lengths[0][0], offset=offset)
-    # Pieces are looked at for a while only, in which an edge may be missing.
-    is_even = len(pieces.lengths) == 1 and refines(slices, even) and refines(even, slices)
-    return even if is_even else slices
+    common = gcd(*(part for step, at in slices.edges for part in (step, at - offset)))
+    return Window(common, common, offset) if within((common, offset), slices.edges) else slices
 
 
 Edges = Mapping[Clock | None, Sequence[Progression]]
@@ -231,6 +232,8 @@ def refines(pieces: Segmentation, other: Segmentation) -> bool:
     """
     if not is_partition(pieces):
         return False
+    if isinstance(pieces, Window) and isinstance(other, Window) and pieces.clock == other.clock:
+        return tiles(pieces, other)
     edges = edges_of(pieces)
     return all(_lies_within(clock, edge, edges) for clock, several in edges_of(other).items() for edge in several)
 
@@ -271,15 +274,16 @@ def within(progression: Progression, edges: Sequence[Progression]) -> bool:
     if len(edges) == 1:
         [(other, shift)] = edges
         return step % other == 0 and (offset - shift) % other == 0
-    meetings = []
-    for other, shift in edges:
-        common = gcd(step, other)
-        if (shift - offset) % common == 0:
-            modulus = other // common
-            meetings.append((modulus, (shift - offset) // common * pow(step // common, -1, modulus) % modulus))
-    smallest = min((modulus for modulus, _ in meetings), default=0)
-    if smallest <= 1 or sum(1 / modulus for modulus, _ in meetings) < 1 - 1e-9:
+    common = [gcd(step, other) for other, _ in edges]
+    met = [
+        (other // by, by, shift) for (other, shift), by in zip(edges, common, strict=True) if not (shift - offset) % by
+    ]
+    smallest = min((modulus for modulus, _, _ in met), default=0)
+    if smallest <= 1 or sum(1 / modulus for modulus, _, _ in met) < 1 - 1e-9:
         return smallest == 1
+    meetings = [
+        (modulus, (shift - offset) // by * pow(step // by, -1, modulus) % modulus) for modulus, by, shift in met
+    ]
     return all(within((smallest, residue), meetings) for residue in range(smallest))
 
 
@@ -315,7 +319,12 @@ def mean_length(segmentation: Segmentation) -> int | Fraction:
     """
     if not isinstance(segmentation, Slices):
         return segmentation.length
-    pieces = pieces_of(segmentation.nominal)
+    return _mean_length(segmentation)
+
+
+@lru_cache(maxsize=4096)
+def _mean_length(slices: Slices) -> Fraction:
+    pieces = pieces_of(slices.nominal)
     return Fraction(pieces.span, pieces.count)
 
 
@@ -341,8 +350,19 @@ def pieces_of(edges: tuple[Progression, ...]) -> Pieces:
         return Pieces(edges[0][0], ((edges[0][0], 1),))
     period = lcm(*(step for step, _ in edges))
     span = min(period, int(MOST_EDGES / sum(1 / step for step, _ in edges)))
-    found = sorted({time for step, offset in edges for time in range(offset, span, step)})
+    unit = gcd(*(part for edge in edges for part in edge))
+    if span > unit * MOST_UNITS:
+        found = sorted(set[int]().union(*(range(offset, span, step) for step, offset in edges)))
+        if span == period:
+            found.append(found[0] + period)
+        return Pieces(found[-1] - found[0], tuple(sorted(Counter(map(sub, found[1:], found)).items())))
+    marks = bytearray(-(-span // unit))
+    for step, offset in edges:
+        places = slice(offset // unit, None, step // unit)
+        marks[places] = bytes([1]) * len(range(len(marks))[places])
+    before, *gaps, after = map(len, marks.split(bytes([1])))
     if span == period:
-        found.append(found[0] + period)
-    lengths = Counter(after - before for before, after in pairwise(found))
-    return Pieces(found[-1] - found[0], tuple(sorted(lengths.items())))
+        gaps.append(before + after)
+    counts = sorted(Counter(gaps).items())
+    lengths = tuple(((gap + 1) * unit, count) for gap, count in counts)
+    return Pieces(sum(length * count for length, count in lengths), lengths)

@@ -20,8 +20,9 @@ Cost = int | Fraction | float
 
 def share(part: Cost, whole: Cost) -> float:
     """Divide two costs that may be far too large for a float."""
-    quotient: Cost = part / whole if isinstance(part + whole, float) else Fraction(part) / Fraction(whole)
-    return float(quotient)
+    if isinstance(part, float) or isinstance(whole, float):
+        return float(part / whole)
+    return part.numerator * whole.denominator / (part.denominator * whole.numerator)
 
 
 class CostModel(ABC):

@@ -70,6 +70,10 @@ class SparkCost(CostModel):
     guessed: bool = False
     """Whether nobody knows how many values there are."""
     _models: dict[frozenset[str], SparkCost] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _measures: dict[Segmentation, tuple[float, float]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """How many instances there are of what was priced already, and how many rows one of them has."""
 
     @classmethod
     def of_query(
@@ -147,6 +151,15 @@ class SparkCost(CostModel):
 
         A session ends with an event after which none comes for a gap, if events come independently of each other.
         """
+        return self._measure(segmentation)[0]
+
+    def _measure(self, segmentation: Segmentation) -> tuple[float, float]:
+        found = self._measures.get(segmentation)
+        if found is None:
+            found = self._measures[segmentation] = (self._count(segmentation), self._filled(segmentation))
+        return found
+
+    def _count(self, segmentation: Segmentation) -> float:
         if isinstance(segmentation, Session):
             return self.rate * max(exp(-self.rate / self.keys / self.unit * segmentation.gap), FEWEST_SESSIONS)
         distance = float(mean_length(segmentation)) if isinstance(segmentation, Slices) else segmentation.distance
@@ -157,6 +170,9 @@ class SparkCost(CostModel):
 
         Where values are counted, it is how many rows an instance has: one for each value that occurs in it.
         """
+        return self._measure(segmentation)[1]
+
+    def _filled(self, segmentation: Segmentation) -> float:
         if self.values:
             return sum(number * self.of_values(number).filled(segmentation) for number in self.values)
         per_time = self.rate / self.keys / self.unit
@@ -169,7 +185,8 @@ class SparkCost(CostModel):
 
     def rows(self, segmentation: Segmentation) -> float:
         """Count the rows that a node emits per unit of time."""
-        return self.recurrence_count(segmentation) * self.filled(segmentation)
+        count, filled = self._measure(segmentation)
+        return count * filled
 
     def instance_cost(self, segmentation: Segmentation, parent: Segmentation | None) -> float:
         """Count the rows that one instance reads."""
@@ -259,6 +276,8 @@ class SparkCost(CostModel):
         if parent is None:
             return own.of(node.window, None)
         above = self.by(parent.keys)
+        if above is own:
+            return own.of(node.window, parent.window)
         saved = above.rows(node.window) - own.rows(node.window)
         return above.of(node.window, parent.window) - saved * self.prices.relative("group")
 

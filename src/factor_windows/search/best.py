@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from time import monotonic
 
 from factor_windows.algebra.graph import CoverageGraph, Node, stands_for
@@ -67,35 +68,55 @@ class _Search:
         self.factors = best_factors(graph, cost)
         self.shared = cheapest_parents(graph, cost)
         self.options: dict[Node, dict[Node | None, Cost]] = {}
+        self.built: frozenset[Node] = frozenset()
+        """The hidden nodes of the best tree so far."""
+        self.order: dict[Node, tuple[int | Fraction, int, int]] = {}
 
     def found(self) -> Found:
         """Solve, fit slices to their readers, solve again; then see that the paper's own plan is not cheaper."""
         self._add((*self.required, *self._hidden()))
-        found = self._solved()
-        if self.slices:
-            more = [
-                Node(slicing, keys)
-                for keys, windows in self.windows.items()
-                # Sessions need no edges: any pieces that are short enough make them up.
-                for slicing in slicings([each for each in windows if each not in self.gaps], self.panes[keys])
-            ]
-            for _ in range(ROUNDS):
-                if monotonic() > self.deadline:
-                    found = replace(found, status="time_limit", bound=self._least())
-                    break
-                known = len(self.options)
-                self._add(more)
-                if len(self.options) == known:
-                    break
-                solved = self._solved()
-                # What was optimal before says nothing about the slices that have come since.
-                found = replace(solved, tree=min(solved, found, key=self._total).tree)
-                more = self._fitted(found.tree)
+        found = self._with_slices() if self.slices else self._solved()
         factor = Found(cheapest_with(self.factors, self.graph, self.cost, self.shared), "heuristic", found.bound)
         return min(found, factor, key=self._total)
 
+    def _with_slices(self) -> Found:
+        """Solve with slices of useful subsets, then with such as are fitted to their readers."""
+        plain = {node: parents.copy() for node, parents in self.options.items()}
+        # An exact search has no use for what is best without slices, unless time ends before it does.
+        found = self._solved() if self.large else None
+        more = [
+            Node(slicing, keys)
+            for keys, windows in self.windows.items()
+            # Sessions need no edges: any pieces that are short enough make them up.
+            for slicing in slicings([each for each in windows if each not in self.gaps], self.panes[keys])
+        ]
+        for _ in range(ROUNDS):
+            if found and monotonic() > self.deadline:
+                found = replace(found, status="time_limit", bound=self._least())
+                break
+            known = len(self.options)
+            self._add(more)
+            if found and len(self.options) == known:
+                break
+            solved = self._solved()
+            # What was optimal before says nothing about the slices that have come since.
+            found = replace(solved, tree=min(solved, found or solved, key=self._total).tree)
+            more = self._fitted(found.tree)
+        assert found is not None
+        if found.status == "time_limit" and not self.large:
+            self.options, self.built = plain, frozenset()
+            found = replace(found, tree=min(found, self._solved(), key=self._total).tree)
+        return found
+
     def _total(self, found: Found) -> Cost:
-        return total(found.tree, self.cost)
+        return self._cost(found.tree)
+
+    def _cost(self, tree: Tree) -> Cost:
+        known = self.options
+        return sum(
+            known[node][parent] if node in known and parent in known[node] else self.cost.price(node, parent)
+            for node, parent in tree.items()
+        )
 
     def _hidden(self) -> Iterable[Node]:
         """List hidden nodes that are worth a look, fewer of each kind if there are very many windows."""
@@ -111,7 +132,9 @@ class _Search:
         """Price every edge from and to some more nodes; one that is dearer than the raw events is none."""
         new = [node for node in dict.fromkeys(nodes) if node not in self.options and self._is_no_root(node)]
         self.options |= {node: {None: self.cost.price(node, None)} for node in new}
-        order = {node: node.topological_key for node in self.options}
+        # Only what comes before can be read.
+        self.order |= {node: node.topological_key for node in new}
+        place = {node: place for place, node in enumerate(sorted(self.options, key=self.order.__getitem__))}
         added, required = set(new), set(self.required)
         hidden = [node for node in self.options if node not in required]
         for child, parents in self.options.items():
@@ -119,11 +142,10 @@ class _Search:
             if self.large and child in required:
                 nearest = self.shared[child]
                 possible = (*([nearest] if nearest else []), *hidden) if child in added else new
-            for parent in possible:
-                if order[parent] < order[child] and child.can_read(parent, self.graph.kind):
-                    price = self.cost.price(child, parent)
-                    if price < parents[None]:
-                        parents[parent] = price
+            last = place[child]
+            readable = [each for each in possible if place[each] < last and child.can_read(each, self.graph.kind)]
+            prices = zip(readable, self.cost.price_each(child, readable), strict=True)
+            parents |= {parent: price for parent, price in prices if price < parents[None]}
 
     def _is_no_root(self, node: Node) -> bool:
         """Say whether a node is asked for, or longer than what the raw events count as: the paper's S<1, 1>."""
@@ -132,18 +154,19 @@ class _Search:
 
     def _solved(self) -> Found:
         """Solve exactly if that is possible in the time that is left, and by reverse greedy otherwise."""
-        pruned = self._pruned(self._tree(self.options))
         if self.large or sum(map(len, self.options.values())) > MOST_EDGES:
+            pruned = self._pruned(self._tree(self.options))
             return Found(pruned, "heuristic" if monotonic() < self.deadline else "time_limit", self._least())
         left = max(LEAST_SECONDS, self.deadline - monotonic())
-        solution = cheapest_tree(self.options, self.required, seconds=left, known=pruned.keys() - set(self.required))
+        solution = cheapest_tree(self.options, self.required, seconds=left, known=self.built)
         if solution is None:
-            return Found(pruned, "time_limit", self._least())
+            return Found(self._pruned(self._tree(self.options)), "time_limit", self._least())
         self.deadline += solution.loading
+        self.built = solution.built
         tree = self._pruned(self._tree(solution.built))
         if solution.optimal:
-            return Found(tree, "optimal", total(tree, self.cost))
-        cheaper = min((tree, pruned), key=lambda tree: total(tree, self.cost))
+            return Found(tree, "optimal", self._cost(tree))
+        cheaper = min((tree, self._pruned(self._tree(self.options))), key=self._cost)
         return Found(cheaper, "time_limit", max(solution.bound, self._least()))
 
     def _pruned(self, tree: Tree) -> Tree:
@@ -176,10 +199,13 @@ class _Search:
 
     def _cheapest(self, node: Node, there: Collection[Node]) -> Node | None:
         """Choose among the parents that are there; of equals, the longest."""
-        parents = self.options[node]
-        possible = [parent for parent in parents if parent is not None and parent in there]
-        best = min(possible, key=lambda parent: (parents[parent], _longest_first(parent)), default=None)
-        return best if best is not None and parents[best] <= parents[None] else None
+        prices = {
+            parent: price for parent, price in self.options[node].items() if parent is not None and parent in there
+        }
+        least = min(prices.values(), default=None)
+        if least is None or least > self.options[node][None]:
+            return None
+        return min((parent for parent, price in prices.items() if price == least), key=_longest_first)
 
     def _tree(self, built: Collection[Node]) -> Tree:
         """Let every node read its cheapest parent among those that are built, and leave out what nobody reads."""

@@ -7,6 +7,7 @@ in most searches they meet, so that the tree is proved optimal in a few millisec
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -22,7 +23,7 @@ SCALE = 1e4
 """What reading everything from the raw events costs here: prices may be far too large for a float."""
 CLOSE = 1e-9
 """By what share of the cost a bound may be below it, and count as equal."""
-EFFORT = 6_000
+EFFORT = 50_000
 """How many edges are looked at, over all parts of the problem, before a solver is loaded instead."""
 Options = Mapping[Node, Mapping[Node | None, Cost]]
 """For each node the parents it may read, `None` for the raw events, and what that costs."""
@@ -48,27 +49,26 @@ def cheapest_tree(
     """
     deadline = monotonic() + seconds
     problem = _Problem(options, required)
-    best = problem.tree_of(known)
-    first = problem.relax(frozenset(), frozenset(), best.cost)
-    best = min(best, first, key=lambda each: each.cost)
+    best = problem.improve(problem.numbered(known), ())
     order = count()
-    waiting = [(first.bound, next(order), first)] if first.bound < best.cost else []
-    for _ in range(1 + EFFORT // problem.edges):
+    waiting: list[tuple[float, int, _Part]] = []
+    looked_at = 0
+    new = [_Part(problem.prices, frozenset())]
+    while True:
+        for part in new:
+            looked_at += part.edges
+            bound, rest, best = problem.relax(part, best)
+            if bound < best.cost:
+                heappush(waiting, (bound, next(order), rest))
         least = waiting[0][0] if waiting else best.cost
         if best.cost - least <= CLOSE * best.cost:
-            return problem.solution(best, least, optimal=True)
+            return problem.solution(best, best.cost, optimal=True)
         if monotonic() > deadline:
             return problem.solution(best, least, optimal=False)
+        if looked_at > EFFORT:
+            break
         _, _, part = heappop(waiting)
-        node = part.branch_on()
-        for without, sure in (
-            (part.without | {node}, part.built_for_sure),
-            (part.without, part.built_for_sure | {node}),
-        ):
-            relaxed = problem.relax(without, sure, best.cost)
-            best = min(best, relaxed, key=lambda each: each.cost)
-            if relaxed.bound < best.cost:
-                heappush(waiting, (relaxed.bound, next(order), relaxed))
+        new = part.branches(problem.required)
     begun = monotonic()
     from factor_windows.search.integer_program import solve
 
@@ -78,127 +78,184 @@ def cheapest_tree(
 
 
 @dataclass(frozen=True, slots=True)
-class _Relaxed:
-    """A part of the problem: some hidden nodes left out, some built for sure; its bound, and a tree."""
+class _Built:
+    """Hidden nodes, and what the tree costs that is made with them."""
 
-    without: frozenset[int]
-    built_for_sure: frozenset[int]
-    bound: float
     cost: float
-    built: frozenset[int]
-    open: frozenset[int]
-    """Hidden nodes about which nothing is decided, those that the bound would like to use if there are any."""
-
-    def branch_on(self) -> int:
-        """Return the node to decide about next."""
-        return min(self.open)
+    nodes: frozenset[int]
 
 
-class _Problem:
-    """Nodes as numbers, the raw events as the last one."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of the problem: the edges that are left, and hidden nodes that are built for sure."""
 
-    def __init__(self, options: Options, required: Sequence[Node]) -> None:
-        always: set[Node | None] = {None, *required}
-        self.nodes: list[Node | None] = [*required, *(node for node in options if node not in always), None]
-        self.root, self.required = len(self.nodes) - 1, len(required)
-        number = {node: place for place, node in enumerate(self.nodes)}
-        self.naive = sum(options[node][None] for node in required)
-        self.prices: list[dict[int, float]] = [
-            {
-                number[parent]: SCALE * share(options[node][parent], self.naive)
-                for parent in worthwhile(options[node], always)
-            }
-            for node in self.nodes[:-1]
-            if node is not None
-        ]
-        self.order = _parents_first(self.prices, self.root)
-        self.cheapest_first = [sorted(parents.items(), key=lambda each: each[1]) for parents in self.prices]
+    prices: list[dict[int, float]]
+    sure: frozenset[int]
 
     @property
     def edges(self) -> int:
         """Count the edges."""
         return sum(map(len, self.prices))
 
-    def tree_of(self, known: Collection[Node]) -> _Relaxed:
-        """Return the tree of some hidden nodes, about which nothing else is known."""
-        nothing = frozenset[int]()
-        cost, built = self._tree([place for place, node in enumerate(self.nodes) if node in known], nothing)
-        return _Relaxed(nothing, nothing, 0.0, cost, frozenset(built), nothing)
+    def undecided(self, required: int) -> list[int]:
+        """List the hidden nodes that may be built, or not."""
+        return [place for place in range(required, len(self.prices)) if self.prices[place] and place not in self.sure]
 
-    def solution(self, best: _Relaxed, bound: float, *, optimal: bool) -> Solution:
+    def branches(self, required: int) -> list[_Part]:
+        """Decide about the node that most others may read: leave it out, or build it for sure."""
+        readers = Counter(parent for parents in self.prices for parent in parents)
+        node = max(self.undecided(required), key=lambda place: readers[place])
+        without = [
+            {} if place == node else {parent: price for parent, price in parents.items() if parent != node}
+            for place, parents in enumerate(self.prices)
+        ]
+        return [_Part(without, self.sure), _Part(self.prices, self.sure | {node})]
+
+
+class _Problem:
+    """Nodes as numbers: what is asked for, what is hidden, and the raw events as the last one."""
+
+    def __init__(self, options: Options, required: Sequence[Node]) -> None:
+        always: set[Node | None] = {None, *required}
+        self.nodes: list[Node | None] = [*required, *(node for node in options if node not in always), None]
+        self.root, self.required = len(self.nodes) - 1, len(required)
+        self.number = {node: place for place, node in enumerate(self.nodes)}
+        self.naive = sum(options[node][None] for node in required)
+        self.prices: list[dict[int, float]] = []
+        for node in self.nodes[:-1]:
+            assert node is not None
+            scaled = {parent: SCALE * share(price, self.naive) for parent, price in options[node].items()}
+            self.prices.append({self.number[parent]: scaled[parent] for parent in worthwhile(scaled, always)})
+        self.order = _parents_first(self.prices, self.root)
+        # Of the nodes that are there anyway each may read one only.
+        self.fallback = [next(iter(parents.values())) for parents in self.prices]
+        """What each node costs if nothing hidden is built."""
+        self.cheaper = [
+            sorted((price, place) for place, price in parents.items() if self.required <= place < self.root)
+            for parents in self.prices
+        ]
+        """The hidden nodes from which each node is cheaper, the cheapest first."""
+        self.without_losers: dict[frozenset[int], _Built] = {}
+
+    def numbered(self, nodes: Iterable[Node]) -> frozenset[int]:
+        """Return the numbers of some nodes."""
+        return frozenset(self.number[node] for node in nodes)
+
+    def solution(self, best: _Built, bound: float, *, optimal: bool) -> Solution:
         """Return what was found."""
-        built = frozenset(node for place in best.built if (node := self.nodes[place]) is not None)
-        return Solution(built, unscaled(best.cost if optimal else bound, self.naive), optimal)
+        built = frozenset(node for place in best.nodes if (node := self.nodes[place]) is not None)
+        return Solution(built, unscaled(bound, self.naive), optimal)
 
-    def relax(self, without: frozenset[int], sure: frozenset[int], limit: float = inf) -> _Relaxed:
-        """Bound the trees without some hidden nodes and with some others, and make one of them.
+    def relax(self, part: _Part, best: _Built) -> tuple[float, _Part, _Built]:
+        """Bound the trees of a part, look for a better one, and leave out the edges of none that is better.
 
-        Nodes that are in no tree which costs less than the `limit` are left out, and the rest is bounded again.
+        What is left is bounded again, until there is nothing more to leave out.
         """
-        terminals = [*range(self.required), *sorted(sure)]
-        best: tuple[float, set[int]] = (inf, set())
+        terminals = [*range(self.required), *sorted(part.sure)]
+        prices = part.prices
         while True:
-            left = [
-                {parent: price for parent, price in parents.items() if parent not in without} for parents in self.prices
-            ]
+            left = [parents.copy() for parents in prices]
             bound, used = _ascend(left, terminals, self.root)
-            hidden = {place for place in used if self.required <= place < self.root} - without
-            best = min(best, self._tree(hidden | sure, sure), key=lambda each: each[0])
-            limit = min(limit, best[0])
-            undecided = frozenset(range(self.required, self.root)) - without - sure
-            useless = self._useless(left, undecided, terminals, limit - bound) if bound < limit else frozenset()
-            if not useless:
-                break
-            without |= useless
-        cost, built = best
-        # Where all is decided, every node reads its cheapest parent, and the tree is what the part costs.
-        bound = min(bound, limit) if undecided else cost
-        return _Relaxed(without, sure, bound, cost, frozenset(built), undecided & hidden or undecided)
+            part = _Part(prices, part.sure)
+            if best.cost - bound > CLOSE * best.cost:
+                hidden = sorted(place for place in used if self.required <= place < self.root)
+                best = min(best, self.improve(hidden, hidden), key=lambda each: each.cost)
+            if best.cost - bound <= CLOSE * best.cost:
+                return best.cost, part, best
+            if not part.undecided(self.required):
+                # Every node reads its cheapest parent.
+                return sum(min(prices[terminal].values()) for terminal in terminals), part, best
+            kept = self._useful(prices, left, terminals, best.cost - bound)
+            if sum(map(len, kept)) == part.edges:
+                return bound, part, best
+            prices = kept
 
-    def _useless(
-        self, left: Sequence[Mapping[int, float]], undecided: frozenset[int], terminals: Iterable[int], room: float
-    ) -> frozenset[int]:
-        """Find hidden nodes whose use costs more above the bound than there is room for.
+    def _useful(
+        self,
+        prices: Sequence[Mapping[int, float]],
+        left: Sequence[Mapping[int, float]],
+        terminals: Iterable[int],
+        room: float,
+    ) -> list[dict[int, float]]:
+        """Leave out the edges whose use costs more above the bound than there is room for.
 
-        A tree with a node has a path to it and one on to a terminal, which cost at least what is left of their edges.
+        A tree with an edge has a path to it and one on to a terminal, which cost at least what is left of their edges.
         """
-        reached, onwards = {self.root: 0.0}, dict.fromkeys(terminals, 0.0)
+        reached, onwards = [inf] * self.root + [0.0], [inf] * (self.root + 1)
+        for terminal in terminals:
+            onwards[terminal] = 0.0
         for place in self.order:
             reached[place] = min((reached[parent] + price for parent, price in left[place].items()), default=inf)
         for place in reversed(self.order):
             for parent, price in left[place].items():
-                onwards[parent] = min(onwards.get(parent, inf), onwards.get(place, inf) + price)
+                onwards[parent] = min(onwards[parent], onwards[place] + price)
         room = room * (1 + CLOSE) + CLOSE
-        return frozenset(place for place in undecided if reached[place] + onwards.get(place, inf) > room)
+        return [
+            {
+                parent: prices[place][parent]
+                for parent, price in parents.items()
+                if reached[parent] + price + onwards[place] <= room
+            }
+            for place, parents in enumerate(left)
+        ]
 
-    def _tree(self, allowed: Collection[int], sure: frozenset[int]) -> tuple[float, set[int]]:
-        """Make a tree of some hidden nodes, and drop those that are not worth their price, the dearest first."""
-        built = set(allowed)
-        cost, read = self._cost(built, sure)
-        built &= read | sure
+    def improve(self, start: Iterable[int], others: Iterable[int]) -> _Built:
+        """Take hidden nodes away that are not worth their price; then add each of some others if that pays.
+
+        One that is added may make several superfluous.
+        """
+        best = self._without_losers(start)
         settled = False
         while not settled:
             settled = True
-            for place in sorted(built - sure, reverse=True):
-                less, read = self._cost(built - {place}, sure)
-                if less <= cost:
-                    cost, built, settled = less, (built - {place}) & (read | sure), False
-        return cost, built
+            for place in others:
+                if place not in best.nodes:
+                    found = self._without_losers(best.nodes | {place})
+                    if found.cost < best.cost * (1 - CLOSE):
+                        best, settled = found, False
+        return best
 
-    def _cost(self, built: Collection[int], sure: Iterable[int]) -> tuple[float, set[int]]:
-        """Price the tree in which every node reads its cheapest parent, and say which nodes are read."""
-        waiting = [*range(self.required), *sure]
-        seen = set(waiting)
+    def _without_losers(self, built: Iterable[int]) -> _Built:
+        """Take the hidden nodes away that are not worth their price, the greatest loss first."""
+        start = frozenset(built)
+        if start not in self.without_losers:
+            cost, gains = self._assess(start)
+            while gains:
+                worst = min(gains, key=gains.__getitem__)
+                less, others = self._assess(gains.keys() - {worst}) if gains[worst] <= CLOSE else (inf, gains)
+                if less > cost:
+                    break
+                cost, gains = less, others
+            self.without_losers[start] = _Built(cost, frozenset(gains))
+        return self.without_losers[start]
+
+    def _assess(self, built: Collection[int]) -> tuple[float, dict[int, float]]:
+        """Price the tree in which every node reads its cheapest parent.
+
+        Say also for each hidden node of it how much more its readers would cost without it than it costs itself.
+        """
+        waiting = list(range(self.required))
+        gains: dict[int, float] = {}
         total = 0.0
         while waiting:
-            for parent, price in self.cheapest_first[waiting.pop()]:  # noqa: B007
-                if parent < self.required or parent == self.root or parent in built:
-                    break
-            total += price
-            if parent not in seen and parent != self.root:
-                seen.add(parent)
-                waiting.append(parent)
-        return total, seen
+            node = waiting.pop()
+            least = otherwise = self.fallback[node]
+            parent = self.root
+            for price, hidden in self.cheaper[node]:
+                if hidden in built:
+                    if parent != self.root:
+                        otherwise = price
+                        break
+                    parent, least = hidden, price
+            total += least
+            if node in gains:
+                gains[node] -= least
+            if parent != self.root:
+                if parent not in gains:
+                    gains[parent] = 0.0
+                    waiting.append(parent)
+                gains[parent] += otherwise - least
+        return total, gains
 
 
 def _parents_first(prices: Sequence[Mapping[int, float]], root: int) -> list[int]:
@@ -245,6 +302,8 @@ def _ascend(left: list[dict[int, float]], terminals: Sequence[int], root: int) -
     cuts = {terminal: cut(terminal) for terminal in terminals if not grow(reach[terminal], [terminal])}
     while cuts:
         terminal = min(cuts, key=lambda each: (len(cuts[each]), each))
+        if not cuts[terminal]:
+            return inf, set()
         step = min(left[child][parent] for child, parent in cuts[terminal])
         bound += step
         spent = set()
@@ -269,5 +328,6 @@ def unscaled(price: float, naive: Cost) -> Cost:
 
 def worthwhile(parents: Mapping[Node | None, Cost], always: set[Node | None]) -> list[Node | None]:
     """Leave the cheapest parent that is there anyway, and hidden ones that are cheaper."""
-    there = min((parent for parent in parents if parent in always), key=lambda parent: parents[parent])
-    return [there, *(parent for parent in parents if parent not in always and parents[parent] < parents[there])]
+    there = min(filter(always.__contains__, parents), key=parents.__getitem__)
+    least = parents[there]
+    return [there, *(parent for parent, price in parents.items() if price < least and parent not in always)]

@@ -7,7 +7,7 @@ from itertools import combinations
 from math import gcd
 
 from factor_windows.algebra.clock import Clock, constant_offset
-from factor_windows.algebra.slices import Segmentation, Slices, edges_of, refines, slices_of
+from factor_windows.algebra.slices import Progression, Segmentation, Slices, edges_of, refines, slices_of
 from factor_windows.algebra.window import Window
 from factor_windows.functions.table import Kind
 from factor_windows.search.divisors import divisors
@@ -50,11 +50,13 @@ def common_panes(windows: Sequence[Window]) -> tuple[Window, ...]:
 
 def _closed(own: Collection[Window]) -> set[Window]:
     """Add what serves several of some panes of one clock, until nothing is new."""
-    found = newest = set(own)
+    clock = next(iter(own)).clock
+    given = {(pane.range, pane.offset) for pane in own}
+    found = newest = given
     while newest and len(found) < MOST_TUMBLING:
-        newest = {merged(one, other) for one in newest for other in own} - found
+        newest = {_merged(one, other) for one in newest for other in given} - found
         found = found | newest
-    return found
+    return {Window(range=length, slide=length, offset=offset, clock=clock) for length, offset in found}
 
 
 def own_pane(window: Window) -> Window:
@@ -67,14 +69,14 @@ def own_pane(window: Window) -> Window:
     return Window(range=length, slide=length, offset=window.offset, clock=window.clock)
 
 
-def merged(one: Window, other: Window) -> Window:
-    """Return the longest tumbling window that partitions two others.
+def _merged(one: Progression, other: Progression) -> Progression:
+    """Return the length and the offset of the longest tumbling window that partitions two others.
 
-    >>> merged(Window(range=12, slide=12), Window(range=20, slide=20, offset=2)).label
-    '2 microseconds'
+    >>> _merged((12, 0), (20, 2))
+    (2, 0)
     """
-    length = gcd(one.range, other.range, one.offset - other.offset)
-    return Window(range=length, slide=length, offset=one.offset, clock=one.clock)
+    length = gcd(one[0], other[0], one[1] - other[1])
+    return length, one[1] % length
 
 
 def ladders(windows: Iterable[Window], kind: Kind) -> tuple[Window, ...]:
