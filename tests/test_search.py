@@ -76,7 +76,7 @@ def test_the_papers_factor_window_is_ten_minutes_and_hidden():
 
 def test_the_papers_candidates_before_pruning_are_ten_five_and_two():
     place = considered(minutes(20, 30, 40, function="sum(t)"))[0]
-    assert [window.label for window in place.candidates] == ["10 minutes", "5 minutes", "2 minutes"]
+    assert [each.window.label for each in place.candidates] == ["10 minutes", "5 minutes", "2 minutes"]
     assert place.best == tumbling("10m")
 
 
