@@ -49,12 +49,14 @@ def choose_layout(
     streaming: bool = False,
     packing: Packing | None = None,
     reuses: bool = False,
+    scans: bool = False,
     from_panes: bool = False,
 ) -> Layout:
     """Choose the depth, lay out the levels, and choose how rows are shuffled, in pane rows if these are allowed.
 
-    Where shuffled rows can be reused, levels may show what they compute. With `from_panes`, what reads the raw events
-    is kept by somebody, and all else is made of it.
+    Where shuffled rows can be reused, levels may show what they compute, and where they can be scanned in order of
+    time, long hopping windows may be made so. With `from_panes`, what reads the raw events is kept by somebody, and all
+    else is made of it.
     """
     cost = spark_cost(plan)
     if not streaming and cost.units == inf:
@@ -62,7 +64,8 @@ def choose_layout(
     worth, work = WORTH_AN_OPERATOR if streaming else WORTH_A_LEVEL, work_of(plan, cost, partitions)
     works: dict[int, float] = {}
     least: dict[int, Layout] = {}
-    for plain in layouts_of_panes(plan) if from_panes else layouts(plan, packing, reuses=reuses):
+    of_panes = layouts_of_panes(plan, scans=scans)
+    for plain in of_panes if from_panes else layouts(plan, packing, reuses=reuses, scans=scans):
         if streaming and not _chains(plan, plain):
             continue
         if streaming:
@@ -92,7 +95,13 @@ def _chains(plan: Pass, layout: Layout) -> bool:
 
 
 def least_regret(
-    plan: Pass, *, partitions: int, packing: Packing | None, reuses: bool = False, or_naive: bool = False
+    plan: Pass,
+    *,
+    partitions: int,
+    packing: Packing | None,
+    reuses: bool = False,
+    scans: bool = False,
+    or_naive: bool = False,
 ) -> tuple[float, SparkCost]:
     """Return how many nanoseconds not knowing how dense events are may cost, and the density to take them for.
 
@@ -104,7 +113,7 @@ def least_regret(
     events = cost.rate * cost.units
     rates = [cost.rate, *(each * cost.keys * cost.unit / shortest for each in DENSITIES)]
     models = [replace(cost, rate=rate, units=events / rate) for rate in rates]
-    plains = layouts(plan, packing, reuses=reuses)
+    plains = layouts(plan, packing, reuses=reuses, scans=scans)
     options = [each for plain in plains for each in _distributions(plain, plan, partitions, cost)]
     works = [work_of(plan, model, partitions) for model in models]
     taken = [[work.price(each) * work.cost.units for work in works] for each in options]
