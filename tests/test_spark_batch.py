@@ -496,7 +496,11 @@ def test_prefix_and_suffix_scans_give_what_naive_spark_gives(request, spark, mon
         request.getfixturevalue("compiled")
     rng = random.Random(seed)
     shifted = hopping("27s", "3s", offset="1500ms")
-    sets = [[hopping("24s", "2s")], [shifted, tumbling("3s", offset="1500ms")], [hopping("1m", "2s"), hopping("8s", "4s")]]
+    sets = [
+        [hopping("24s", "2s")],
+        [shifted, tumbling("3s", offset="1500ms")],
+        [hopping("1m", "2s"), hopping("8s", "4s")],
+    ]
     functions = EXACT + FLOATING
     query = Query(
         time="ts",

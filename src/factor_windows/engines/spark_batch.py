@@ -213,7 +213,9 @@ def compile_for(
     """
     packing = packing_of(plan.query, on_spark.types)
     names, values = on_spark.names, values or on_spark.types.values
-    target = Target(names, values, _partitions(on_spark), packing, _reuses(on_spark), unsorted=_unsorted(on_spark), **more)
+    target = Target(
+        names, values, _partitions(on_spark), packing, _reuses(on_spark), unsorted=_unsorted(on_spark), **more
+    )
     compiled = physical.compile(plan, target, layout)
     return compiled if target.keeps_panes or not values.keys else _count_or_not(plan, compiled)
 

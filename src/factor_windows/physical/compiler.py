@@ -291,8 +291,8 @@ class _Compiler:
         if level.scanned is not None:
             window, passed = window_of(self.plan.nodes[level.scanned].node), self._passed(level.scanned)
             first = Column(self.names.start) - (window.range - window.slide)
-            own = Call("if", (self._is_prefix(level.scanned), first + passed, Column(self.names.next) - passed))
-            start = self._or_scanned(level, start, own)
+            starts = first + passed, Column(self.names.next) - passed
+            start = self._or_scanned(level, start, Call("if", (self._is_prefix(level.scanned), *starts)))
         if self.target.streaming:
             # The group finds out.
             return start

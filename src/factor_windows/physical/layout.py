@@ -99,9 +99,7 @@ def finds_sessions(plan: Pass, assigner: Assigner) -> bool:
     return isinstance(plan.nodes[assigner.target].window, Session) and not assigner.passes_through
 
 
-def layouts(
-    plan: Pass, packing: Packing | None, *, reuses: bool = False, scans: bool = False
-) -> Iterator[Layout]:
+def layouts(plan: Pass, packing: Packing | None, *, reuses: bool = False, scans: bool = False) -> Iterator[Layout]:
     """List the levels for each choice of depths, plain and with the panes of the first level in rows of several.
 
     Sessions are found in plain rows. Where shuffled rows can be reused, levels may also show what they compute. All
@@ -141,7 +139,12 @@ def layouts_of_panes(plan: Pass, *, scans: bool = False) -> Iterator[Layout]:
 
 def with_scan(plan: Pass, levels: tuple[Level, ...]) -> tuple[Level, ...]:
     """Let the window that reads the most panes, if any can, read two scans of them; return no levels if none can."""
-    ways = [(each.steps, number, each.target) for number, level in enumerate(levels) for each in level.assigners if _can_scan(plan, each)]
+    ways = [
+        (each.steps, number, each.target)
+        for number, level in enumerate(levels)
+        for each in level.assigners
+        if _can_scan(plan, each)
+    ]
     if not ways:
         return ()
     _, number, node = max(ways)
@@ -155,7 +158,10 @@ def _can_scan(plan: Pass, each: Assigner) -> bool:
     panes, window = (plan.nodes[place].window for place in (each.source, each.target))
     if not isinstance(panes, Window) or not isinstance(window, Window) or panes.clock or window.clock:
         return False
-    return panes.range == panes.slide == window.slide and window.range % window.slide == 0 < window.range - 2 * window.slide
+    return (
+        panes.range == panes.slide == window.slide
+        and window.range % window.slide == 0 < window.range - 2 * window.slide
+    )
 
 
 def with_appended(plan: Pass, layout: Layout, finest: int) -> Layout:

@@ -27,6 +27,8 @@ STAGES_TO_PACK = 1.5
 """The same for pane rows."""
 MOVES_TO_SCAN = 2.4
 """What it takes to sort a row of partial results by time, rising and falling, and to scan it each way, in moves."""
+MOVES_TO_BLOCKS = 8.0
+"""What it takes beyond that where rows are brought together for it by block, and again for the group after it."""
 MOVES_TO_SORT = 2.4
 """What it takes to move a row of partial results once more, and to sort it there, beyond a plain move."""
 
@@ -147,7 +149,7 @@ class Work:
             if level.scanned is not None
             for place in above.nodes
         )
-        return bool(read) and not is_moved, read * (MOVES_TO_SCAN + (not is_moved))
+        return bool(read) and not is_moved, read * (MOVES_TO_SCAN + MOVES_TO_BLOCKS * (not is_moved))
 
     def first_rows(self, layout: Layout) -> float:
         """Count the rows that the first level emits: those of its nodes, or pane rows."""
