@@ -23,6 +23,8 @@ LONGEST_CHUNK = 10**18
 """So that no sum of times leaves 64 bits, in microseconds."""
 KEYS_PER_PARTITION = 2
 """From how many keys for each partition on hashing them spreads the work well enough, so that no chunks are needed."""
+KEYS_TO_SCAN = 16
+"""From how many keys on rows that are scanned go by key alone: they do not grow before, so few tasks do."""
 MERGES_PER_PARTITION = 300_000
 """How many rows are merged in a partition at most, if more partitions help: rows grow there, which Spark, judging
 partitions by their size before that and joining small ones, does not foresee. Others are left to Spark."""
@@ -147,7 +149,9 @@ def _distributions(layout: Layout, plan: Pass, partitions: int, cost: SparkCost)
         yield replace(layout, distribution=Distribution.EVENTS_BY_KEY)
     if len(layout.levels) == 1:
         return
-    if cost.keyed and (plan.query.has_sessions or cost.keys >= KEYS_PER_PARTITION * partitions):
+    is_scanned = any(level.scanned is not None for level in layout.levels)
+    enough = KEYS_TO_SCAN if is_scanned else KEYS_PER_PARTITION * partitions
+    if cost.keyed and (plan.query.has_sessions or cost.keys >= min(enough, KEYS_PER_PARTITION * partitions)):
         yield replace(layout, distribution=Distribution.BY_KEY)
         return
     if any(isinstance(node.window, Growing | Session) for node in plan.nodes):
