@@ -16,7 +16,7 @@ from factor_windows.physical import Target, work
 from factor_windows.physical.assigner import RAW
 from factor_windows.physical.choose import choose_layout
 from factor_windows.physical.layout import Distribution, Layout, flatten, layouts
-from factor_windows.physical.steps import Chunk, Explode
+from factor_windows.physical.steps import Chunk, Explode, Group
 from factor_windows.physical.work import FAST_HASH_GROUPS, Work
 
 times = st.lists(st.integers(-40, 40), max_size=25)
@@ -32,7 +32,7 @@ def assert_every_layout_gives(plan, events, expected):
     with_windows = physical.compile(one, replace(target, has_windows=True))
     assert rows_of(run(with_windows, events)) == expected
     longest = max(node.window.range for node in plan.nodes)
-    for layout in layouts(one, Packing.of(plan.query), reuses=True):
+    for layout in layouts(one, Packing.of(plan.query), reuses=True, scans=True):
         if layout.asides:
             assert rows_of(run(physical.compile(one, target, layout), events)) == expected
             continue
@@ -75,6 +75,87 @@ def test_long_windows_run_through_hidden_ones(name, function):
     seconds = (-100, -3, 0, 1, 1, 2, 30, 31, 95, 200)
     events = [{"t": second * 1_000_000 + 17, "v": second % 7} for second in seconds]
     assert_every_layout_gives(plan, events, rows_of(evaluate(plan.query, events)))
+
+
+def scanning(plan):
+    """List the layouts in which a node is made of prefix and suffix scans."""
+    return [each for each in layouts(plan, None, scans=True) if any(level.scanned for level in each.levels)]
+
+
+HOPS = {
+    "alone": [Window(60, 5)],
+    "with an offset": [Window(63, 7, offset=4)],
+    "its panes shown": [Window(60, 5), Window(5, 5)],
+    "read by others": [Window(40, 5), Window(80, 5), Window(40, 40)],
+    "beside longer slides": [Window(60, 5), Window(30, 10), Window(20, 20)],
+}
+
+
+@pytest.mark.parametrize(
+    "functions", [["sum(v)", "count(*)"], ["min(v)"], ["stddev(v)"], ["max_by(v, w)"], ["collect_list(v)"]]
+)
+@pytest.mark.parametrize("name", HOPS)
+def test_prefix_and_suffix_scans_give_what_a_query_means(name, functions):
+    """Sparse panes and dense ones, before 1970 too, several rows of a pane where panes are kept, and null as a key."""
+    query = Query(time="t", keys=["k"], windows=HOPS[name], aggregates=functions)
+    one = optimize(query, rate=500, unit="1 microsecond").passes[0]
+    ways = [
+        replace(layout, distribution=distribution, chunk=length * one.longest)
+        for layout in scanning(one)
+        for distribution in Distribution
+        for length in (1, 2)
+    ]
+    assert ways
+    sparse, dense = (-1000, -400, -399, -340, -336, 7, 500), range(-70, 70, 3)
+    for times in (sparse, dense, dense[:1], ()):
+        events = [
+            {"t": time, "k": (None, 1)[time % 3 == 0], "v": (None, *range(6))[time % 7], "w": time * 31 % 17}
+            for time in times
+        ]
+        expected = approximately(evaluate(query, events))
+        for way in ways:
+            for target in (Target.assumed(query), replace(Target.assumed(query, partitions=8), keeps_panes=True)):
+                assert approximately(run(physical.compile(one, target, way), events)) == expected
+
+
+def approximately(results):
+    def near(value):
+        return sorted(value) if isinstance(value, list) else round(value, 9) if isinstance(value, float) else value
+
+    return sorted((tuple(map(near, row.values())) for row in results), key=repr)
+
+
+def test_several_rows_of_a_pane_are_one_in_scans():
+    """Where panes are kept, an append more is a row more."""
+    query = Query(time="t", keys=["k"], windows=[Window(20, 5)], aggregates=["sum(v)"])
+    one = optimize(query, rate=500, unit="1 microsecond").passes[0]
+    target = replace(Target.assumed(query, partitions=8), keeps_panes=True)
+    compiled = physical.compile(one, target, scanning(one)[0])
+    events = [{"t": time, "k": 1, "v": time % 7} for time in (-9, -8, -6, -6, -5, 0, 1, 4, 12, 12, 40)]
+    # The first group leaves each event a row of its own.
+    [first, *_] = (place for place, step in enumerate(compiled.steps) if isinstance(step, Group))
+    by_event = replace(compiled.steps[first], by=(*compiled.steps[first].by, target.names.time))
+    again = replace(compiled, steps=(*compiled.steps[:first], by_event, *compiled.steps[first + 1 :]))
+    assert rows_of(run(again, events)) == rows_of(evaluate(query, events))
+
+
+def test_a_long_hopping_window_is_scanned_and_many_of_them_are_not():
+    def chosen(*windows):
+        query = Query(time="t", keys=["k"], windows=windows, aggregates=["min(v)"])
+        plan = optimize(query, statistics=Stream(100.0, 20, 10**7)).passes[0]
+        return choose_layout(plan, scans=True)
+
+    day = chosen(hopping("1 day", "1 minute"))
+    assert [level.scanned is None for level in day.levels] == [True, False]
+    ten = chosen(*(hopping(f"{n * 20}s", f"{n * 10}s") for n in range(1, 11)))
+    assert not any(level.scanned for level in ten.levels)
+
+
+def test_a_physical_plan_says_what_is_scanned():
+    query = Query(time="t", keys=["k"], windows=[hopping("1 day", "1 minute")], aggregates=["min(v)"])
+    plan = optimize(query, statistics=Stream(100.0, 20, 10**7)).passes[0]
+    lines = str(physical.compile(plan, Target.assumed(query, partitions=8))).splitlines()
+    assert lines[-1] == "    1 day / 1 minute from 1 minute, two reads by prefix and suffix scans instead of 1440"
 
 
 def test_a_tumbling_window_reads_one_instance_of_a_hopping_one_of_its_range():

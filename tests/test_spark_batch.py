@@ -477,6 +477,44 @@ def test_a_hidden_pane_whose_windows_are_all_merged_inside_packs_is_not_shown(sp
     assert_equal(query, by_instance(query, plan.run(events)), by_instance(query, naive(query, events)))
 
 
+def only_scanned(layouts):
+    """Leave no choice but prefix and suffix scans."""
+
+    def chosen(plan, packing, **options):
+        return [each for each in layouts(plan, None, scans=True) if any(level.scanned for level in each.levels)]
+
+    return chosen
+
+
+@pytest.mark.parametrize("seed", range(6000, 6000 + CASES))
+def test_prefix_and_suffix_scans_give_what_naive_spark_gives(request, spark, monkeypatch, seed):
+    """Functions of every kind, null as a key, panes that are shown, offsets, and chunks that instances reach across."""
+    monkeypatch.setattr(choose, "CHUNK_RANGES", 1)
+    monkeypatch.setattr(work, "STAGES", {layout.Distribution.BY_KEY_AND_CHUNK: -1e6 * (seed % 2)})
+    monkeypatch.setattr(choose, "layouts", only_scanned(choose.layouts))
+    if seed % 5 == 0:
+        request.getfixturevalue("compiled")
+    rng = random.Random(seed)
+    shifted = hopping("27s", "3s", offset="1500ms")
+    sets = [
+        [hopping("24s", "2s")],
+        [shifted, tumbling("3s", offset="1500ms")],
+        [hopping("1m", "2s"), hopping("8s", "4s")],
+    ]
+    functions = EXACT + FLOATING
+    query = Query(
+        time="ts",
+        keys=rng.choice([[], ["k"], ["k", "site"]]),
+        windows=sets[seed % 3],
+        aggregates=functions[seed % 6 :: 6],
+    )
+    plan = optimize(query, rate=1000, unit="1 second")
+    events = events_of(rng, spark)
+    found, expected = plan.run(events, statistics=None), naive(query, events)
+    assert columns_of(found) == columns_of(expected)
+    assert_equal(query, by_instance(query, found), by_instance(query, expected))
+
+
 def only_asides(layouts):
     """Leave no choice but levels that show what they compute, the deepest ones."""
 

@@ -33,10 +33,13 @@ from factor_windows.physical.steps import (
     Project,
     Repartition,
     Scan,
+    ScanBlocks,
     Show,
     Step,
     Unpack,
+    prefix_column,
     slot_column,
+    suffix_column,
 )
 from factor_windows.physical.terms import Call, Column, Instant, Lookup, Number, Sql, Term, Tick
 from factor_windows.plan import Plan
@@ -175,6 +178,8 @@ class _Steps:
                 yield from self._exploded(step, rows)
             case FindSessions():
                 yield from self._in_sessions(step, rows)
+            case ScanBlocks():
+                yield from self._in_blocks(step, rows)
             case Filter(conditions=conditions):
                 yield from (row for row in rows if all(self.value(each, row) for each in conditions))
             case Project():
@@ -218,6 +223,20 @@ class _Steps:
                 starts |= {name: first for name, gap in step.gaps if last is None or first - last > gap}
                 last = row[step.last]
                 yield {**row, **starts}
+
+    def _in_blocks(self, step: ScanBlocks, rows: list[Row]) -> Iterator[Row]:
+        blocks: dict[tuple[Any, ...], list[Row]] = {}
+        for row in rows:
+            begin = row[step.start] - (row[step.start] - step.offset) % step.length
+            blocks.setdefault((*(row[name] for name in step.by), begin), []).append(row)
+        for (*_, begin), members in blocks.items():
+            members.sort(key=lambda row: row[step.start])
+            edges = [begin, *(row[step.start] for row in members), begin + step.length]
+            for place, row in enumerate(members):
+                merged = {step.previous: edges[place], step.next: edges[place + 2]}
+                for column, part in ((prefix_column, members[: place + 1]), (suffix_column, members[place:])):
+                    merged |= {column(name): value_of(parse_once(sql.text), {}, part) for name, sql in step.aggregates}
+                yield {**row, **merged}
 
     def _grouped(self, step: Group, rows: list[Row]) -> Iterator[Row]:
         groups: dict[tuple[Any, ...], list[Row]] = {}
@@ -276,8 +295,9 @@ class _Steps:
             case Call(function="least" | "greatest" as function, arguments=arguments):
                 known = [value for each in arguments if (value := self.value(each, row)) is not None]
                 return _FUNCTIONS[function](known)
-            case Call(function="if", arguments=(condition, value)):
-                return self.value(value, row) if self.value(condition, row) else None
+            case Call(function="if", arguments=(condition, value, *other)):
+                chosen = [value] if self.value(condition, row) else other
+                return self.value(chosen[0], row) if chosen else None
             case Call(function="case", arguments=(subject, default, *pairs)):
                 number = self.value(subject, row)
                 found = {self.value(pairs[place], row): pairs[place + 1] for place in range(0, len(pairs), 2)}

@@ -23,7 +23,17 @@ from factor_windows.physical import PhysicalPlan, Target
 from factor_windows.physical.choose import FEW_EVENTS, least_regret, spark_cost, work_of
 from factor_windows.physical.counting_work import CountingWork
 from factor_windows.physical.layout import Layout
-from factor_windows.physical.steps import Aside, Chunk, FindSessions, Group, Repartition, Step, Unpack, slot_column
+from factor_windows.physical.steps import (
+    Aside,
+    Chunk,
+    FindSessions,
+    Group,
+    Repartition,
+    ScanBlocks,
+    Step,
+    Unpack,
+    slot_column,
+)
 from factor_windows.physical.target import Values
 from factor_windows.physical.terms import look_up
 from factor_windows.physical.work import PARTITIONS
@@ -173,8 +183,9 @@ def look_at(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Look
             return False
         counted = replace(plan, cost_model=cost.seen(Look(count)))
         packing, partitions = packing_of(query, on_spark.types), _partitions(on_spark)
+        reuses, or_naive, scans = _reuses(on_spark), _can_be_naive(plan), not _unsorted(on_spark)
         regret, model = least_regret(
-            counted, partitions=partitions, packing=packing, reuses=_reuses(on_spark), or_naive=_can_be_naive(plan)
+            counted, partitions=partitions, packing=packing, reuses=reuses, scans=scans, or_naive=or_naive
         )
         return count >= FEW_EVENTS and regret > HEAD_NANOSECONDS
 
@@ -200,11 +211,11 @@ def compile_for(
 
     With other `values`, in a `layout`, and with `more` about the target, if these are given.
     """
-    types = on_spark.types.keys
-    maps = tuple(name for name, key in zip(on_spark.names.keys, types, strict=True) if has_maps(key.dataType))
     packing = packing_of(plan.query, on_spark.types)
     names, values = on_spark.names, values or on_spark.types.values
-    target = Target(names, values, _partitions(on_spark), packing, _reuses(on_spark), unsorted=maps, **more)
+    target = Target(
+        names, values, _partitions(on_spark), packing, _reuses(on_spark), unsorted=_unsorted(on_spark), **more
+    )
     compiled = physical.compile(plan, target, layout)
     return compiled if target.keeps_panes or not values.keys else _count_or_not(plan, compiled)
 
@@ -218,6 +229,12 @@ def _count_or_not(plan: Pass, counting: PhysicalPlan) -> PhysicalPlan:
         target = replace(counting.target, values=counting.target.values.from_events)
         compiled = physical.compile(replace(plan, cost_model=cost.of_instances), target)
     return replace(compiled, layout=replace(compiled.layout, notes=(note, *compiled.layout.notes)))
+
+
+def _unsorted(on_spark: SparkColumns) -> tuple[str, ...]:
+    """List the keys that Spark cannot sort."""
+    types = on_spark.types.keys
+    return tuple(name for name, key in zip(on_spark.names.keys, types, strict=True) if has_maps(key.dataType))
 
 
 def _partitions(on_spark: SparkColumns) -> int:
@@ -247,6 +264,8 @@ def take(step: Step, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:
             return on_spark.group(step, rows, step.by)
         case FindSessions():
             return on_spark.in_sessions(step, rows)
+        case ScanBlocks():
+            return on_spark.in_blocks(step, rows)
         case Chunk():
             after = f"pmod({step.start}{f' - {step.offset}L' if step.offset else ''}, {step.length})"
             own, near = f"{step.start} - {after}", f"{after} < {step.reach}"

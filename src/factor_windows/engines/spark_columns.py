@@ -10,9 +10,21 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import NumericType, StringType, StructField
 
 from factor_windows.engines.spark_words import SparkWords
-from factor_windows.functions.expression import quoted
+from factor_windows.functions.expression import calls_over, quoted
 from factor_windows.functions.guards import in_order
-from factor_windows.physical.steps import Explode, Filter, FindSessions, Group, Project, Scan, Show, Step
+from factor_windows.physical.steps import (
+    Explode,
+    Filter,
+    FindSessions,
+    Group,
+    Project,
+    Scan,
+    ScanBlocks,
+    Show,
+    Step,
+    prefix_column,
+    suffix_column,
+)
 from factor_windows.physical.target import Names
 from factor_windows.physical.terms import Column, Term
 from factor_windows.query import WINDOW_COLUMNS, Query
@@ -105,6 +117,23 @@ class SparkColumns:
             return f"max({begins}) OVER ({over} ROWS UNBOUNDED PRECEDING)"
 
         return rows.selectExpr("*", *(f"{start(gap)} AS {name}" for name, gap in step.gaps))
+
+    def in_blocks(self, step: ScanBlocks, rows: DataFrame) -> DataFrame:
+        """Tell rows the prefixes and suffixes of their blocks; Spark is quick only with frames that begin with all."""
+        block = f"{self.names.prefix}block"
+        begin = f"{step.start} - pmod({step.start} - {step.offset}L, {step.length}L)"
+        rows = rows.selectExpr("*", f"{begin} AS {block}")
+        for order, column, beside, edge in (
+            (step.start, prefix_column, step.next, f"{block} + {step.length}L"),
+            (f"{step.start} DESC", suffix_column, step.previous, block),
+        ):
+            over = f"PARTITION BY {', '.join((*step.by, block))} ORDER BY {order}"
+            merged = (
+                f"{calls_over(sql.text, f'{over} ROWS UNBOUNDED PRECEDING')} AS {column(name)}"
+                for name, sql in step.aggregates
+            )
+            rows = rows.selectExpr("*", *merged, f"lead({step.start}, 1, {edge}) OVER ({over}) AS {beside}")
+        return rows
 
     def group(self, group: Group, rows: DataFrame, by: Sequence[str], *others: SparkColumn) -> DataFrame:
         """Group rows, and return the columns that they are grouped by, the constants and the aggregates.

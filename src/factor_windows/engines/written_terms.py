@@ -60,8 +60,9 @@ def write_term(term: Term, words: Words) -> str:
             return words.instant(clock, write(tick))
         case Call(function="%", arguments=(number, divisor)):
             return words.modulo(write(number), write(divisor))
-        case Call(function="if", arguments=(condition, value)):
-            return f"CASE WHEN {write(condition)} THEN {write(value)} END"
+        case Call(function="if", arguments=(condition, value, *other)):
+            otherwise = "".join(f" ELSE {write(each)}" for each in other)
+            return f"CASE WHEN {write(condition)} THEN {write(value)}{otherwise} END"
         case Call(function="case", arguments=(subject, default, *pairs)):
             cases = zip(pairs[::2], pairs[1::2], strict=True)
             whens = " ".join(f"WHEN {write(number)} THEN {write(value)}" for number, value in cases)

@@ -180,6 +180,20 @@ def sql_of(tree: exp.Expr) -> str:
     return tree.sql(dialect=VerbatimSpark, normalize_functions=False, comments=False)
 
 
+def calls_over(text: str, window: str) -> str:
+    """Let the aggregates of an expression, its innermost calls, look at the rows of a window.
+
+    >>> calls_over("flatten(collect_list(part))", "ORDER BY t")
+    'flatten(collect_list(part) OVER (ORDER BY t))'
+    """
+    tree = tree_of(f"({text})")
+    for call in [each for each in tree.find_all(exp.Anonymous) if len([*each.find_all(exp.Anonymous)]) == 1]:
+        over = tree_of(f"a() OVER ({window})")
+        over.set("this", call.copy())
+        call.replace(over)
+    return sql_of(tree.this)
+
+
 def name_fields(call: exp.Expr) -> None:
     """Write struct(...) with the names that Spark gives its fields now, before other columns stand in it.
 

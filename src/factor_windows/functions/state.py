@@ -2,7 +2,7 @@
 
 Lifts, combines and lowers are Spark SQL with placeholders: `:x`, `:y`, ... are the arguments, `:time` is the event
 time, and a state goes by its own name. A lift is one aggregate call, perhaps with a FILTER, so that the user's own
-FILTER can be added to it. A combine may use the states before its own.
+FILTER can be added to it. A combine may use the states before its own; its innermost calls are aggregates.
 """
 
 from __future__ import annotations

@@ -23,6 +23,8 @@ LONGEST_CHUNK = 10**18
 """So that no sum of times leaves 64 bits, in microseconds."""
 KEYS_PER_PARTITION = 2
 """From how many keys for each partition on hashing them spreads the work well enough, so that no chunks are needed."""
+KEYS_TO_SCAN = 16
+"""From how many keys on rows that are scanned go by key alone: they do not grow before, so few tasks do."""
 MERGES_PER_PARTITION = 300_000
 """How many rows are merged in a partition at most, if more partitions help: rows grow there, which Spark, judging
 partitions by their size before that and joining small ones, does not foresee. Others are left to Spark."""
@@ -53,12 +55,14 @@ def choose_layout(
     streaming: bool = False,
     packing: Packing | None = None,
     reuses: bool = False,
+    scans: bool = False,
     from_panes: bool = False,
 ) -> Layout:
     """Choose the depth, lay out the levels, and choose how rows are shuffled, in pane rows if these are allowed.
 
-    Where shuffled rows can be reused, levels may show what they compute. With `from_panes`, what reads the raw events
-    is kept by somebody, and all else is made of it.
+    Where shuffled rows can be reused, levels may show what they compute, and where they can be scanned in order of
+    time, long hopping windows may be made so. With `from_panes`, what reads the raw events is kept by somebody, and all
+    else is made of it.
     """
     cost = spark_cost(plan)
     if streaming:
@@ -69,7 +73,8 @@ def choose_layout(
     work = work_of(plan, cost, partitions)
     works: dict[int, float] = {}
     least: dict[int, Layout] = {}
-    for plain in layouts_of_panes(plan) if from_panes else layouts(plan, packing, reuses=reuses):
+    of_panes = layouts_of_panes(plan, scans=scans)
+    for plain in of_panes if from_panes else layouts(plan, packing, reuses=reuses, scans=scans):
         if streaming and not _chains(plan, plain):
             continue
         if streaming:
@@ -99,7 +104,13 @@ def _chains(plan: Pass, layout: Layout) -> bool:
 
 
 def least_regret(
-    plan: Pass, *, partitions: int, packing: Packing | None, reuses: bool = False, or_naive: bool = False
+    plan: Pass,
+    *,
+    partitions: int,
+    packing: Packing | None,
+    reuses: bool = False,
+    scans: bool = False,
+    or_naive: bool = False,
 ) -> tuple[float, SparkCost]:
     """Return how many nanoseconds not knowing how dense events are may cost, and the density to take them for.
 
@@ -111,7 +122,7 @@ def least_regret(
     events = cost.rate * cost.units
     rates = [cost.rate, *(each * cost.keys * cost.unit / shortest for each in DENSITIES)]
     models = [replace(cost, rate=rate, units=events / rate) for rate in rates]
-    plains = layouts(plan, packing, reuses=reuses)
+    plains = layouts(plan, packing, reuses=reuses, scans=scans)
     options = [each for plain in plains for each in _distributions(plain, plan, partitions, cost)]
     works = [work_of(plan, model, partitions) for model in models]
     taken = [[work.price(each) * work.cost.units for work in works] for each in options]
@@ -145,7 +156,9 @@ def _distributions(layout: Layout, plan: Pass, partitions: int, cost: SparkCost)
         yield replace(layout, distribution=Distribution.EVENTS_BY_KEY)
     if len(layout.levels) == 1:
         return
-    if cost.keyed and (plan.query.has_sessions or cost.keys >= KEYS_PER_PARTITION * partitions):
+    is_scanned = any(level.scanned is not None for level in layout.levels)
+    enough = KEYS_TO_SCAN if is_scanned else KEYS_PER_PARTITION * partitions
+    if cost.keyed and (plan.query.has_sessions or cost.keys >= min(enough, KEYS_PER_PARTITION * partitions)):
         yield replace(layout, distribution=Distribution.BY_KEY)
         return
     if any(isinstance(node.window, Growing | Session) for node in plan.nodes):

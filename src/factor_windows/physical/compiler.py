@@ -30,11 +30,14 @@ from factor_windows.physical.steps import (
     Project,
     Repartition,
     Scan,
+    ScanBlocks,
     Sessions,
     Show,
     Step,
     Unpack,
+    prefix_column,
     slot_column,
+    suffix_column,
 )
 from factor_windows.physical.target import Target
 from factor_windows.physical.terms import (
@@ -70,12 +73,13 @@ def compile(plan: Pass, target: Target, layout: Layout | None = None) -> Physica
         layout = Layout(target.levels)
     elif layout is None and target.keeps_panes:
         partitions = 1 if target.are_few else target.partitions or PARTITIONS
-        layout = choose_layout(plan, partitions=partitions, from_panes=True)
+        layout = choose_layout(plan, partitions=partitions, scans=target.can_scan, from_panes=True)
         if target.appended is not None:
             layout = with_appended(plan, layout, target.appended)
     elif layout is None and target.partitions is not None:
         reuses = target.reuses and not target.values.keys
-        layout = choose_layout(plan, partitions=target.partitions, packing=target.packing, reuses=reuses)
+        packing, scans = target.packing, target.can_scan
+        layout = choose_layout(plan, partitions=target.partitions, packing=packing, reuses=reuses, scans=scans)
     elif layout is None:
         chosen = choose_layout(plan, streaming=target.streaming)
         layout = Layout(chosen.levels, notes=chosen.notes[:1])
@@ -139,6 +143,8 @@ class _Compiler:
         sessions = self._sessions(level, above)
         if sessions and not self.target.streaming:
             yield sessions
+        if level.scanned is not None and above:
+            yield self._scan_blocks(level.scanned, above)
         ticks = self._tick_columns(level)
         if ticks:
             yield Project(tuple((name, Tick(clock, begin)) for clock, name in ticks.items()), keeps_others=True)
@@ -146,13 +152,17 @@ class _Compiler:
         # What was shown already may be read by nobody.
         others = above is not None and self.layout.asides and not set(above.nodes) <= set(sources)
         if len(entries) > 1 or not level.is_flat or others:
-            counts = None if level.is_flat else self._by_entry("steps", [each.steps for each, _ in entries], "int")
+            counts = None if level.is_flat else self._counts(level)
             nodes = len(self.plan.nodes) if others else 0
             yield Explode(sources, self.names.entry, counts, self.names.step, nodes)
         start = self._start(level, begin)
         conditions = [*self._instances(level, begin, start)]
         if self.chunk and not is_first:
             conditions.append(self._inside_chunk(start, is_last=is_last))
+        if level.scanned is not None and self.target.keeps_panes:
+            # Of several rows of one pane only those at the ends have what all of them merge to.
+            gap = Column(self.names.next) - Column(self.names.previous)
+            conditions.append(self._or_scanned(level, Number(1), gap - self._passed(level.scanned)) >= 1)
         if conditions:
             yield Filter(tuple(conditions))
         by_node = len(level.nodes) > 1
@@ -205,6 +215,43 @@ class _Compiler:
         gaps = tuple((names.session(place), _session(self.plan.nodes[place].window).gap) for place in found)
         return FindSessions(self._side_by_side(above), *ends, gaps, overlap=self.target.keeps_panes)
 
+    def _scan_blocks(self, node: int, above: Level) -> ScanBlocks:
+        """Merge the panes of a window up to each, and from each on, in blocks as long as its range."""
+        names, window = self.names, window_of(self.plan.nodes[node].node)
+        by = (*self._side_by_side(above), *self.counts.columns, *self.chunk)
+        offset = window.offset % window.range
+        return ScanBlocks(by, names.start, window.range, offset, tuple(self._merges()), names.previous, names.next)
+
+    def _passed(self, node: int) -> Term:
+        """Return how much of the time between the panes before and after has been passed, at a step of a scan."""
+        return Column(self.names.step) * window_of(self.plan.nodes[node].node).slide
+
+    def _counts(self, level: Level) -> Term:
+        """Count the instances that a row is given to.
+
+        A prefix belongs to those that end with its pane, or with an empty one after it, and a suffix to those that
+        start with its pane, or with an empty one before it. The start of a block has a prefix alone: the whole block.
+        """
+        usual = self._by_entry("steps", [each.steps for each, _ in level.entries], "int")
+        if level.scanned is None:
+            return usual
+        gap = Column(self.names.next) - Column(self.names.previous)
+        count: Term = Call("int", (gap // window_of(self.plan.nodes[level.scanned].node).slide,))
+        if self.target.keeps_panes:
+            count = Call("greatest", (count, Number(1, "int")))
+        return self._or_scanned(level, usual, count)
+
+    def _or_scanned(self, level: Level, usual: Term, own: Term) -> Term:
+        """Return a term of its own for the entry that is given prefixes and suffixes."""
+        if len(level.entries) == 1:
+            return own
+        nodes = [each.target if each.target == level.scanned else -1 for each, _ in level.entries]
+        return Call("case", (self._by_entry("scan", nodes, "int"), usual, Number(level.scanned or 0, "int"), own))
+
+    def _is_prefix(self, node: int) -> Term:
+        """Say whether a step of a scan is one of the first ones, which give an instance the prefix."""
+        return self._passed(node) < Column(self.names.next) - Column(self.names.start)
+
     def _found_by_group(self, step: FindSessions, level: Level) -> Sessions:
         """Let a group find the sessions; a pane that belongs to one comes when the watermark has passed the pane."""
         found = [each for each in level.assigners if finds_sessions(self.plan, each)]
@@ -241,6 +288,11 @@ class _Compiler:
     def _or_session(self, level: Level, start: Term) -> Term:
         """Return the start of a session, for entries of such, and that of the others."""
         entries = level.entries
+        if level.scanned is not None:
+            window, passed = window_of(self.plan.nodes[level.scanned].node), self._passed(level.scanned)
+            first = Column(self.names.start) - (window.range - window.slide)
+            starts = first + passed, Column(self.names.next) - passed
+            start = self._or_scanned(level, start, Call("if", (self._is_prefix(level.scanned), *starts)))
         if self.target.streaming:
             # The group finds out.
             return start
@@ -429,8 +481,14 @@ class _Compiler:
         """Return the states of the instance that a row is given to: null for those that nobody needs there."""
         for state in self.values.states:
             needed = [state.name in self.needs[each.target] for each, _ in level.entries]
-            yield state.name, self._where(needed, f"has_{state.name}", Column(state.name))
-        yield from ((name, Column(name)) for name in self.ends)
+            yield state.name, self._where(needed, f"has_{state.name}", self._carried_state(level, state.name))
+        yield from ((name, self._carried_state(level, name)) for name in self.ends)
+
+    def _carried_state(self, level: Level, name: str) -> Term:
+        if level.scanned is None:
+            return Column(name)
+        scans = Column(prefix_column(name)), Column(suffix_column(name))
+        return self._or_scanned(level, Column(name), Call("if", (self._is_prefix(level.scanned), *scans)))
 
     def _lifts(self) -> Iterator[tuple[str, Sql]]:
         """Lift events to states, or, if some aggregate cannot be shared, compute the user's own at once."""
@@ -493,7 +551,7 @@ class _Compiler:
             yield Chunk(names.chunk, names.start, layout.chunk, offset, self.longest)
         # Rows in order of time keep the hash table of the next level warm: a third less time for ten windows.
         ordered = tuple(key for key in names.keys if key not in self.target.unsorted)
-        order = (*ordered, names.start)
+        order = (*ordered, names.start) if layout.levels[1].scanned is None else ()
         if any(finds_sessions(self.plan, each) for each in layout.levels[1].assigners):
             order = (*self._side_by_side(layout.levels[0]), names.first)
         yield Repartition((*names.keys, *self.chunk), layout.partitions, sort=order)

@@ -41,11 +41,13 @@ class Level:
 
     nodes: tuple[int, ...]
     assigners: tuple[Assigner, ...]
+    scanned: int | None = None
+    """The node that is made of prefixes and suffixes of blocks of rows, two for each instance, if one is."""
 
     @property
     def is_flat(self) -> bool:
         """Say whether the entries have a step each, or one for each assigner with its steps counted at run time."""
-        return sum(assigner.steps for assigner in self.assigners) <= FLAT_ENTRIES
+        return self.scanned is None and sum(assigner.steps for assigner in self.assigners) <= FLAT_ENTRIES
 
     @property
     def entries(self) -> tuple[tuple[Assigner, int], ...]:
@@ -97,11 +99,12 @@ def finds_sessions(plan: Pass, assigner: Assigner) -> bool:
     return isinstance(plan.nodes[assigner.target].window, Session) and not assigner.passes_through
 
 
-def layouts(plan: Pass, packing: Packing | None, *, reuses: bool = False) -> Iterator[Layout]:
+def layouts(plan: Pass, packing: Packing | None, *, reuses: bool = False, scans: bool = False) -> Iterator[Layout]:
     """List the levels for each choice of depths, plain and with the panes of the first level in rows of several.
 
     Sessions are found in plain rows. Where shuffled rows can be reused, levels may also show what they compute. All
-    windows must need the same of the rows that they read: they would be other rows else.
+    windows must need the same of the rows that they read: they would be other rows else. With `scans`, a long hopping
+    window may be made of prefixes and suffixes of its panes.
     """
     everything = len(plan.query.parsed_aggregates)
     reuses = reuses and not plan.has_several_keys and all(len(each.aggregates) == everything for each in plan.outputs)
@@ -110,6 +113,8 @@ def layouts(plan: Pass, packing: Packing | None, *, reuses: bool = False) -> Ite
         yield Layout(levels)
         if plan.query.has_sessions:
             continue
+        if scans and (scanned := with_scan(plan, levels)):
+            yield Layout(scanned)
         if reuses and len(levels) > 1:
             aside = flatten(plan, kept, asides=True)
             if all(_stays_above(plan, level) for level in aside[1:]):
@@ -119,7 +124,7 @@ def layouts(plan: Pass, packing: Packing | None, *, reuses: bool = False) -> Ite
                 yield Layout(flatten(plan, kept, frozenset(row.premerged)), pane_row=row)
 
 
-def layouts_of_panes(plan: Pass) -> Iterator[Layout]:
+def layouts_of_panes(plan: Pass, *, scans: bool = False) -> Iterator[Layout]:
     """List the levels for each choice of depths if the first one is kept by somebody: there is always a second."""
     tops = {place for place, node in enumerate(plan.nodes) if node.parent is None}
     for kept in depths_to_keep(plan):
@@ -128,6 +133,35 @@ def layouts_of_panes(plan: Pass) -> Iterator[Layout]:
         if set(levels[0].nodes) == tops and RAW not in read:
             again = Level(levels[0].nodes, tuple(Assigner(place, place) for place in levels[0].nodes))
             yield Layout(levels if len(levels) > 1 else (*levels, again))
+            if scans and not plan.query.has_sessions and (scanned := with_scan(plan, levels)):
+                yield Layout(scanned)
+
+
+def with_scan(plan: Pass, levels: tuple[Level, ...]) -> tuple[Level, ...]:
+    """Let the window that reads the most panes, if any can, read two scans of them; return no levels if none can."""
+    ways = [
+        (each.steps, number, each.target)
+        for number, level in enumerate(levels)
+        for each in level.assigners
+        if _can_scan(plan, each)
+    ]
+    if not ways:
+        return ()
+    _, number, node = max(ways)
+    return (*levels[:number], replace(levels[number], scanned=node), *levels[number + 1 :])
+
+
+def _can_scan(plan: Pass, each: Assigner) -> bool:
+    """Say whether rows are panes as long as the slide of a window whose instances are several whole ones."""
+    if each.source in (RAW, each.target) or each.source >= len(plan.nodes) or each.before != ALWAYS:
+        return False
+    panes, window = (plan.nodes[place].window for place in (each.source, each.target))
+    if not isinstance(panes, Window) or not isinstance(window, Window) or panes.clock or window.clock:
+        return False
+    return (
+        panes.range == panes.slide == window.slide
+        and window.range % window.slide == 0 < window.range - 2 * window.slide
+    )
 
 
 def with_appended(plan: Pass, layout: Layout, finest: int) -> Layout:

@@ -20,9 +20,12 @@ from factor_windows.physical.steps import (
     Project,
     Repartition,
     Scan,
+    ScanBlocks,
     Show,
     Step,
     Unpack,
+    prefix_column,
+    suffix_column,
 )
 from factor_windows.physical.target import Target
 from factor_windows.physical.terms import Column, Lookup, Term, parts_of
@@ -116,6 +119,9 @@ class PhysicalPlan:
                 return before | entry | ({step.step} if step.counts is not None else set())
             case FindSessions():
                 return before | {name for name, _ in step.gaps}
+            case ScanBlocks():
+                made = {column(name) for name, _ in step.aggregates for column in (prefix_column, suffix_column)}
+                return before | made | {step.previous, step.next}
             case Project():
                 made = {name for name, _ in step.columns}
                 return before | made if step.keeps_others else made
@@ -146,6 +152,8 @@ class PhysicalPlan:
                 source = "raw events" if each.source == RAW else self._source(each.source)
                 target = nodes[each.target].name
                 times = f", each row into {each.steps} instances" if each.steps > 1 else ""
+                if each.target == level.scanned:
+                    times = f", two reads by prefix and suffix scans instead of {each.steps}"
                 early = "" if each.before == ALWAYS else f", before {_day(each.before)}; the same since then"
                 how = "passes through" if each.passes_through else f"from {source}{times}{early}"
                 lines.append(f"    {target} {how}")
@@ -187,6 +195,8 @@ def _reads(step: Step) -> Iterable[str]:
             return [*step.by, *merged, *(name for name in named if name not in own)]
         case FindSessions():
             return [*step.by, step.first, step.last]
+        case ScanBlocks():
+            return [*step.by, step.start, *(name for name, _ in step.aggregates)]
         case Chunk():
             return [step.start]
         case Repartition():

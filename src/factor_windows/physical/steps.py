@@ -60,6 +60,26 @@ class FindSessions:
 
 
 @dataclass(frozen=True, slots=True)
+class ScanBlocks:
+    """Tell each row, in order of time, what the rows of its block merge to: those up to it, and those from it on.
+
+    The prefixes and suffixes of blocks as long as a window are all that its instances are made of, each of two.
+    """
+
+    by: tuple[str, ...]
+    """Whose rows a block holds: those of the same keys, of one node, and of one chunk."""
+    start: str
+    length: int
+    offset: int
+    """Where blocks begin, modulo their length."""
+    aggregates: tuple[tuple[str, Sql], ...]
+    previous: str
+    """The column that is made of the start of the row before in the block, or, of the first one, the block's start."""
+    next: str
+    """The same of the row after, or, of the last one, the block's end."""
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """Keep the rows that meet all conditions."""
 
@@ -174,10 +194,32 @@ class Aside:
 
 
 Step = (
-    Scan | FindSessions | Explode | Filter | Project | Group | Chunk | Repartition | Unpack | OwnWindow | Aside | Show
+    Scan
+    | FindSessions
+    | ScanBlocks
+    | Explode
+    | Filter
+    | Project
+    | Group
+    | Chunk
+    | Repartition
+    | Unpack
+    | OwnWindow
+    | Aside
+    | Show
 )
 
 
 def slot_column(state: str, slot: int) -> str:
     """Name the column of a pane row that holds a state of a slot."""
     return f"{state}_{slot}"
+
+
+def prefix_column(state: str) -> str:
+    """Name the column of a state of all rows of a block up to a row."""
+    return f"{state}_prefix"
+
+
+def suffix_column(state: str) -> str:
+    """Name the column of a state of all rows of a block from a row on."""
+    return f"{state}_suffix"

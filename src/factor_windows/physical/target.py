@@ -114,6 +114,16 @@ class Names:
         return f"{self.prefix}step"
 
     @property
+    def previous(self) -> str:
+        """Name the start of the row before in a block."""
+        return f"{self.prefix}previous"
+
+    @property
+    def next(self) -> str:
+        """Name the start of the row after."""
+        return f"{self.prefix}next"
+
+    @property
     def chunk(self) -> str:
         """Name the start of a row's chunk of time."""
         return f"{self.prefix}chunk"
@@ -156,6 +166,11 @@ class Target:
     """The finest panes, if some of their rows are in no coarser ones yet."""
     are_few: bool = False
     """Whether rows of the first level are so few that one task does it all."""
+
+    @property
+    def can_scan(self) -> bool:
+        """Say whether rows can be sorted by keys and time; those that are counted by values are too many to pay."""
+        return not self.unsorted and not self.values.keys
 
     @property
     def has_columns(self) -> bool:

@@ -101,8 +101,8 @@ class Instant(Term):
 class Call(Term):
     """An operator, or one of a few functions.
 
-    `least` and `greatest` (of what is not null), `int`, `if` (a condition, a value; null otherwise), `case` (a subject,
-    a default, pairs of a number and a value).
+    `least` and `greatest` (of what is not null), `int`, `if` (a condition, a value, and another or null otherwise),
+    `case` (a subject, a default, pairs of a number and a value).
     """
 
     function: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from math import inf
 
 from factor_windows.algebra.graph import stands_for
@@ -24,6 +25,10 @@ STAGES = {Distribution.BY_KEY: 1.0, Distribution.BY_KEY_AND_CHUNK: 3.0}
 """What it takes to plan a move of partial results, and to generate its code, in stages: most of it in a first run."""
 STAGES_TO_PACK = 1.5
 """The same for pane rows."""
+MOVES_TO_SCAN = 2.4
+"""What it takes to sort a row of partial results by time, rising and falling, and to scan it each way, in moves."""
+MOVES_TO_BLOCKS = 8.0
+"""What it takes beyond that where rows are brought together for it by block, and again for the group after it."""
 MOVES_TO_SORT = 2.4
 """What it takes to move a row of partial results once more, and to sort it there, beyond a plain move."""
 
@@ -61,7 +66,8 @@ class Work:
                 if each.before != ALWAYS:
                     continue
                 read = cost.rate * self.entries if each.source == RAW else rows[each.source]
-                total += each.steps * read
+                # An instance that is made of scans reads two rows, also where panes are empty.
+                total += 2 * rows[each.target] if each.target == level.scanned else each.steps * read
                 if each.source != each.target:
                     edges += (len(each.edges) - 1) * read
                     clocks += self.clocks[each.target] * read * each.steps
@@ -74,7 +80,8 @@ class Work:
             crowded = reads[0] * (1 - FAST_HASH_GROUPS / (emitted[0] * cost.units))
         moves, moved = self._moves(layout, reads, emitted)
         windowed, sorted_rows, searched = self._sessions(layout)
-        moves, moved = moves + windowed, moved + sorted_rows
+        scans, scanned = self._scans(layout)
+        moves, moved = moves + windowed + scans, moved + sorted_rows + scanned
         row = layout.pane_row
         unpacked = sum(rows[place] for place in layout.unpacked(self.plan)) if row else 0.0
         # What is shown from a level is finished there once more, for the next one.
@@ -133,6 +140,17 @@ class Work:
             searched += len(found) * read
         return moves, moved, searched
 
+    def _scans(self, layout: Layout) -> tuple[int, float]:
+        """Count the moves that scans of blocks take, and the rows moved and sorted for them: all of a level above."""
+        is_moved = layout.distribution is not Distribution.BY_LEVEL
+        read = sum(
+            self.rows[place]
+            for above, level in pairwise(layout.levels)
+            if level.scanned is not None
+            for place in above.nodes
+        )
+        return bool(read) and not is_moved, read * (MOVES_TO_SCAN + MOVES_TO_BLOCKS * (not is_moved))
+
     def first_rows(self, layout: Layout) -> float:
         """Count the rows that the first level emits: those of its nodes, or pane rows."""
         nodes = layout.levels[0].nodes
@@ -152,4 +170,5 @@ class Work:
                 spread = max(2.0, min(self.partitions, emitted[0] * self.cost.units / ROWS_PER_PARTITION))
                 partial = (min(read, spread * made) for read, made in zip(reads[1:], emitted[1:], strict=True))
                 return len(layout.levels), emitted[0] + sum(partial)
-        return 2, emitted[0] * (2 + MOVES_TO_SORT)
+        is_sorted = layout.levels[1].scanned is None
+        return 2, emitted[0] * (2 + MOVES_TO_SORT * is_sorted)
