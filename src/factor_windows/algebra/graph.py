@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -177,12 +178,17 @@ def _parents(nodes: tuple[Node, ...], kind: Kind) -> dict[Node, tuple[Node, ...]
     for node in nodes:
         if isinstance(node.window, Window):
             by_clock.setdefault(node.window.clock, []).append(node)
-    near = {clock: _by_slide(own) for clock, own in by_clock.items()}
+    near = {clock: _by_slide(own, kind) for clock, own in by_clock.items()}
+    same: dict[Segmentation, list[Node]] = {}
+    for node in nodes if kind in RELATIONS else ():
+        same.setdefault(node.window, []).append(node)
     tumbling = {clock: [node for node in own if is_partition(node.window)] for clock, own in by_clock.items()}
     parents: dict[Node, tuple[Node, ...]] = {}
     for child in nodes:
         clock = child.window.clock if isinstance(child.window, Window) else _NO_CLOCK
-        found = _near_parents(child, near[clock], kind) if clock in near else []
+        found = _near_parents(child, near[clock]) if clock in near else []
+        if isinstance(child.window, Window) and not child.window.skips:
+            found += (node for node in same.get(child.window, ()) if child.keys < node.keys)
         others = [node for other, several in tumbling.items() if other != clock for node in several]
         if isinstance(child.window, Session):
             others += [node for node in nodes if isinstance(node.window, Session)]
@@ -192,31 +198,30 @@ def _parents(nodes: tuple[Node, ...], kind: Kind) -> dict[Node, tuple[Node, ...]
 
 _NO_CLOCK = Clock("", "day")
 """Stands for no clock at all: a window that grows reads by its edges only."""
-_BySlide = dict[int, dict[tuple[int, int], list[Node]]]
+_BySlide = dict[int, dict[tuple[int, int], dict[frozenset[str], list[Node]]]]
 
 
-def _by_slide(nodes: Iterable[Node]) -> _BySlide:
-    """Sort nodes of one clock so that few are asked: asking every pair is slow for 1,000 windows."""
+def _by_slide(nodes: Iterable[Node], kind: Kind) -> _BySlide:
+    """Sort nodes of one clock that others may read, so that no pair is asked: there are many for 1,000 windows.
+
+    By their slides, by their residues, by their keys, and then by their ranges.
+    """
     found: _BySlide = {}
-    for node in sorted(nodes, key=lambda node: window_of(node).range):
+    for node in sorted(nodes, key=lambda node: (sorted(node.keys), window_of(node).range)):
         window = window_of(node)
-        residues = (window.range % window.slide, window.offset)
-        found.setdefault(window.slide, {}).setdefault(residues, []).append(node)
+        if kind in RELATIONS and (kind is Kind.OVERLAP_SAFE or window.is_tumbling) and not window.skips:
+            alike = found.setdefault(window.slide, {}).setdefault((window.range % window.slide, window.offset), {})
+            alike.setdefault(node.keys, []).append(node)
     return found
 
 
-def _near_parents(child: Node, by_slide: _BySlide, kind: Kind) -> list[Node]:
-    """Find a node's parents of its own clock among those that Theorem 1 leaves."""
-    holds = RELATIONS.get(kind)
+def _near_parents(child: Node, by_slide: _BySlide) -> list[Node]:
+    """Find a node's parents of its own clock: those of fitting slides and residues that are shorter (Theorem 1)."""
     window = window_of(child)
     found: list[Node] = []
     for slide, by_residues in by_slide.items():
         if window.slide % slide == 0:
-            for parent in by_residues.get((window.range % slide, window.offset % slide), ()):
-                above = window_of(parent)
-                if above.range > window.range:
-                    break
-                below = child.keys <= parent.keys and child != parent and not above.skips
-                if holds is not None and below and holds(above, window):
-                    found.append(parent)
+            for keys, alike in by_residues.get((window.range % slide, window.offset % slide), {}).items():
+                if child.keys <= keys:
+                    found += alike[: bisect_left(alike, window.range, key=lambda node: window_of(node).range)]
     return found
