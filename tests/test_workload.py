@@ -184,7 +184,7 @@ def test_several_passes_are_drawn_as_one_diagram():
 
 def test_what_only_one_query_has_is_not_guessed_for_several():
     plan = optimize([query("a"), query("b", time="seen")])
-    with pytest.raises(PlanError, match=r"which are plan\.queries"):
+    with pytest.raises(PlanError, match=r"use plan\.queries instead of plan\.query"):
         _ = plan.query
     with pytest.raises(PlanError, match="takes 2 passes over the events"):
         _ = plan.cost_model
