@@ -180,7 +180,7 @@ def _parts(query):
         (lambda: fw.session(5), "has no unit"),
         (lambda: fw.Session(1.5), "not a whole number of microseconds"),
         (lambda: fw.session("5 minutes", name=3), "is not text"),
-        (lambda: parse_window("gap"), "not understood"),
+        (lambda: parse_window("gap"), "cannot be read"),
     ],
 )
 def test_mistakes_get_one_sentence(make, says):

@@ -243,7 +243,7 @@ BAD = {
         "slide 2 hours is long",
     ),
     "a window of no length": ("SELECT max(v) FROM r GROUP BY window(ts, '0 seconds')", "not positive"),
-    "a length without a unit": ("SELECT max(v) FROM r GROUP BY window(ts, '20')", "not understood"),
+    "a length without a unit": ("SELECT max(v) FROM r GROUP BY window(ts, '20')", "cannot be read"),
     "a month": ("SELECT max(v) FROM r GROUP BY window(ts, '1 month')", "unit 'month'"),
     "an unknown unit": ("SELECT max(v) FROM r TIMESTAMP BY ts GROUP BY TumblingWindow(fortnight, 1)", "not a unit"),
     "half a window": ("SELECT max(v) FROM r TIMESTAMP BY ts GROUP BY TumblingWindow(minute, 1.5)", "whole number"),
