@@ -242,7 +242,7 @@ def test_a_query_that_reads_no_stream_is_refused(spark, send, run, tmp_path):
     send("unread", [reading(1)])
     text = SQL.replace("FROM readings", "FROM other")
     code, _, err = run("unread", tmp_path / "o.csv", "--input", f"other={tmp_path}/in.parquet", text=text)
-    assert (code, err.strip()) == (2, "error: the query reads other, which is no stream; name the topic in FROM")
+    assert (code, err.strip()) == (2, "error: --input readings is not in the query, which reads other")
 
 
 def test_a_broker_that_is_not_there_is_one_sentence(broker, inside, tmp_path):
