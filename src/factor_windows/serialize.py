@@ -22,6 +22,7 @@ from factor_windows.cost.paper import PaperCost
 from factor_windows.cost.prices import Prices
 from factor_windows.cost.spark import SparkCost
 from factor_windows.errors import FactorWindowsError, PlanError
+from factor_windows.functions.weights import Weights
 from factor_windows.plan import Plan
 from factor_windows.query import Query
 from factor_windows.request import Options, Request
@@ -40,7 +41,7 @@ _SAME = ("search", "cost", "keys", "slices", "time_limit")
 """Options that are written as they are."""
 _SPARK = ("unit", "rate", "keys", "keyed", "assumed", "overlap_safe", "states")
 """What a cost model for Spark is written by, as it is; plans of earlier versions have not all of it."""
-_LATER = ("clock", "collect", "explode", "window")
+_LATER = ("clock", "collect", "explode", "object", "window")
 """Prices that plans of earlier versions do not have."""
 T = TypeVar("T")
 
@@ -302,6 +303,7 @@ def _model(model: CostModel) -> dict[str, Any]:
         "prices": _written_prices(model.prices),
         "combinations": _counted(model.combinations),
         **({"values": list(model.values), "guessed": model.guessed} if model.values else {}),
+        **({"weights": asdict(model.weights)} if model.weights != Weights() else {}),
     }
 
 
@@ -316,4 +318,5 @@ def _read_model(found: Mapping[str, Any]) -> CostModel:
         combinations=_read_counted(found["combinations"]),
         values=tuple(map(float, found.get("values", ()))),
         guessed=bool(found.get("guessed", False)),
+        weights=Weights(**found.get("weights", {})),
     )

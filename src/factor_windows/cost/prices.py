@@ -44,6 +44,8 @@ class Prices:
     """Adding one event to one more partial state."""
     collect: float = 350.0
     """Adding one event, or one counted value, to a function that needs all values: a percentile, or the mode."""
+    object: float = 700.0
+    """Adding one event to a state that is an object, such as a sketch or a list: events are sorted by group for it."""
     stage: float = 100_000_000.0
     """Planning and starting one step, whatever its size, and some of what its code takes when it runs first."""
 

@@ -19,6 +19,7 @@ from factor_windows.cost.statistics import Look
 from factor_windows.errors import OptionError
 from factor_windows.functions.table import Kind
 from factor_windows.functions.value_columns import ValueColumns
+from factor_windows.functions.weights import Weights
 from factor_windows.query import Query
 
 DENSE = 100
@@ -69,6 +70,8 @@ class SparkCost(CostModel):
     """How many values a key has, for each value that rows are counted by; none if no function counts values."""
     guessed: bool = False
     """Whether nobody knows how many values there are."""
+    weights: Weights = field(default_factory=Weights)
+    """What partial states take beyond plain numbers: sketches and lists."""
     _models: dict[frozenset[str], SparkCost] = field(default_factory=dict, init=False, repr=False, compare=False)
     _measures: dict[Segmentation, tuple[float, float]] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -114,6 +117,7 @@ class SparkCost(CostModel):
             packing.states if packing else 0,
             _numbers_of_values(values, counted),
             guessed=bool(counted) and values is None,
+            weights=Weights.of(query.parsed_aggregates),
         )
 
     def by(self, keys: frozenset[str]) -> SparkCost:
@@ -208,8 +212,13 @@ class SparkCost(CostModel):
     def weight(self, parent: Segmentation | None) -> float:
         """Return one for an event without keys; with keys, or of partial results, a read meets slower hash tables."""
         if parent is None:
-            return 1.0 + self.prices.relative("crowded") * self.keyed
-        return self.prices.relative("merge")
+            objects = self.prices.relative("object") * self.weights.objects
+            return 1.0 + self.prices.relative("crowded") * self.keyed + objects
+        return self._of_states("merge")
+
+    def _of_states(self, price: str) -> float:
+        """Return what is done with one row of partial results, by the weight of its states."""
+        return self.prices.relative(price) * (1.0 + self.weights.states)
 
     def overhead(self, segmentation: Segmentation, parent: Segmentation | None) -> float:
         """Price the scan and the move of what is made from events, or the emitting of what is made from rows."""
@@ -217,20 +226,22 @@ class SparkCost(CostModel):
             # What sessions are found in is brought together by key, and sorted.
             sorted_rows = 2 * self.rate if parent is None else self.rows(parent)
             scanned = self.rate if parent is None else 0.0
-            made = self.rows(segmentation) * self.prices.relative("group")
-            return made + sorted_rows * self.prices.relative("shuffle") + scanned * self.prices.relative("scan")
+            made = self.rows(segmentation) * self._of_states("group")
+            moving = self.prices.relative("shuffle") if parent is None else self._of_states("shuffle")
+            return made + sorted_rows * moving + scanned * self.prices.relative("scan")
         if parent is None:
             return (
                 self.rate * self.prices.relative("scan")
                 + self._moving(segmentation)
                 + self._finding(segmentation, self.rate)
             )
-        made = self.rows(segmentation) * self.prices.relative("group") + self._finding(segmentation, self.rows(parent))
+        made = self.rows(segmentation) * self._of_states("group") + self._finding(segmentation, self.rows(parent))
         return made + self._passing_by(segmentation, parent)
 
     def _moving(self, segmentation: Segmentation) -> float:
         """Price the move of what is made from events, row by row or in packs."""
-        shuffle, slot, group = (self.prices.relative(name) for name in ("shuffle", "slot", "group"))
+        shuffle, group = self._of_states("shuffle"), self._of_states("group")
+        slot = self.prices.relative("slot")
         rows = self.rows(segmentation)
         packed = (
             self.rows(pack.window) * (shuffle + group) + self.rate * pack.columns * slot + rows * group
@@ -279,14 +290,14 @@ class SparkCost(CostModel):
         if above is own:
             return own.of(node.window, parent.window)
         saved = above.rows(node.window) - own.rows(node.window)
-        return above.of(node.window, parent.window) - saved * self.prices.relative("group")
+        return above.of(node.window, parent.window) - saved * self._of_states("group")
 
     def naive(self, node: Node) -> Cost:
         """Count the updates of a node that Spark's own window() computes, which knows no packs.
 
         Functions that follow from counts of values put each event into a map there, and move as much.
         """
-        own = replace(self, states=0)
+        own = replace(self, states=0, weights=self.weights.of_own)
         if not self.values:
             return own.price(node, None)
         updates = self.recurrence_count(node.window) * self.instance_cost(node.window, None)

@@ -19,6 +19,7 @@ from factor_windows.engines.spark_columns import SparkColumns, with_columns
 from factor_windows.errors import OptionError
 from factor_windows.functions.guards import in_order
 from factor_windows.functions.table import State
+from factor_windows.functions.weights import Weights
 from factor_windows.physical import PhysicalPlan, Target
 from factor_windows.physical.choose import FEW_EVENTS, least_regret, spark_cost, work_of
 from factor_windows.physical.counting_work import CountingWork
@@ -58,6 +59,7 @@ OWN_QUERY = "one window has nothing to share: your query runs as it is"
 COUNTS_VALUES = "values are counted: each row of partial results is for one value"
 VALUES_DIFFER = "values repeat too little to be counted: every window is computed from the raw events"
 VALUES_UNKNOWN = "nobody knows how often values repeat: every window is computed from the raw events"
+STATES_TOO_HEAVY = "sketches and lists of so few events cost more than they save: every window is from the raw events"
 OWN_QUERIES = "the windows have too little to share for these events: your query runs as it is"
 
 
@@ -107,12 +109,12 @@ def is_own_query(plan: Pass) -> bool:
 def is_naive_cheaper(plan: Pass, compiled: PhysicalPlan, on_spark: SparkColumns) -> bool:
     """Say whether the query as it is costs less than any plan, for events that were looked at: few windows may."""
     cost, values = spark_cost(plan), compiled.target.values
-    if cost.units == inf or not (values.shared or on_spark.types.value_keys) or not _can_be_naive(plan):
+    if cost.units == inf or not on_spark.types.shared or not _can_be_naive(plan):
         return False
     work = work_of(plan, cost, _partitions(on_spark))
     if isinstance(work, CountingWork) and not values.shared:
         return work.is_naive_better
-    return work.naive_price < work.price(compiled.layout)
+    return work.naive_price < (work.price(compiled.layout) if values.shared else work.fan_out_price)
 
 
 def _can_be_naive(plan: Pass) -> bool:
@@ -187,7 +189,8 @@ def look_at(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Look
         regret, model = least_regret(
             counted, partitions=partitions, packing=packing, reuses=reuses, scans=scans, or_naive=or_naive
         )
-        return count >= FEW_EVENTS and regret > HEAD_NANOSECONDS
+        is_heavy = Weights.of(query.parsed_aggregates).states > 0
+        return (is_heavy or count >= FEW_EVENTS) and regret > HEAD_NANOSECONDS
 
     known = events.where(in_order(query.where)) if query.where else events
     fields = zip(query.parsed_keys, on_spark.types.keys, strict=True)
@@ -217,7 +220,9 @@ def compile_for(
         names, values, _partitions(on_spark), packing, _reuses(on_spark), unsorted=_unsorted(on_spark), **more
     )
     compiled = physical.compile(plan, target, layout)
-    return compiled if target.keeps_panes or not values.keys else _count_or_not(plan, compiled)
+    if target.keeps_panes or layout is not None:
+        return compiled
+    return _count_or_not(plan, compiled) if values.keys else _merge_or_not(plan, compiled)
 
 
 def _count_or_not(plan: Pass, counting: PhysicalPlan) -> PhysicalPlan:
@@ -235,6 +240,17 @@ def _unsorted(on_spark: SparkColumns) -> tuple[str, ...]:
     """List the keys that Spark cannot sort."""
     types = on_spark.types.keys
     return tuple(name for name, key in zip(on_spark.names.keys, types, strict=True) if has_maps(key.dataType))
+
+
+def _merge_or_not(plan: Pass, merging: PhysicalPlan) -> PhysicalPlan:
+    """Merge states as a plan says, unless they are so heavy that Spark's own functions, from events, are cheaper."""
+    cost = spark_cost(plan)
+    work = work_of(plan, cost, merging.target.partitions or PARTITIONS)
+    is_known = cost.units < inf and merging.target.values.shared
+    if not is_known or not work.weights.states or work.price(merging.layout) <= work.fan_out_price:
+        return merging
+    compiled = physical.compile(plan, replace(merging.target, values=merging.target.values.from_events))
+    return replace(compiled, layout=replace(compiled.layout, notes=(STATES_TOO_HEAVY, *compiled.layout.notes)))
 
 
 def _partitions(on_spark: SparkColumns) -> int:

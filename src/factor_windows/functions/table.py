@@ -10,6 +10,7 @@ from factor_windows.functions.state import (
     COMOMENTS,
     ENDS_X,
     ENDS_Y,
+    LIST,
     MEAN_X,
     MEAN_Y,
     MOMENTS,
@@ -17,6 +18,7 @@ from factor_windows.functions.state import (
     SQUARE_X,
     SQUARE_Y,
     Fold,
+    Weight,
     added,
     chosen,
     sum_and_count,
@@ -58,6 +60,8 @@ class Function:
     engines: Engines = Engines.SPARK_AND_DUCKDB
     counted: bool = False
     """Whether it has no states of its own, but follows from how often each value occurs."""
+    own_weight: Weight | None = None
+    """What Spark's own function keeps for each group, if that is another thing than the states."""
 
     @property
     def kind(self) -> Kind:
@@ -81,13 +85,19 @@ def _by(choose: str, by: str, *, by_time: bool = False) -> tuple[State, ...]:
     return chosen("by", choose, by, by_time=by_time), value
 
 
-_LIST = (State("list", "collect_list(:x)", "flatten(collect_list(:list))"),)
+_LIST = (State("list", "collect_list(:x)", "flatten(collect_list(:list))", weight=LIST),)
 """All values that are not null; in the order of parts, as Spark promises none."""
-_SET = (State("set", "collect_set(:x)", "array_distinct(flatten(collect_list(:set)))", kind=Kind.OVERLAP_SAFE),)
+_SET = (
+    State("set", "collect_set(:x)", "array_distinct(flatten(collect_list(:set)))", kind=Kind.OVERLAP_SAFE, weight=LIST),
+)
 # A part without any event that passes a FILTER has null, which must not be taken for the value of an event.
 _ANY_VALUE = (State("value", "any_value(:x)", "any_value(:value, TRUE)", kind=Kind.OVERLAP_SAFE),)
-_HLL = (State("sketch", "hll_sketch_agg(:x)", "hll_union_agg(:sketch)", kind=Kind.OVERLAP_SAFE),)
-_KLL = (State("sketch", "kll_sketch_agg(:x)", "kll_merge_agg(:sketch)"),)
+# Weights are measured (docs/decisions.md).
+_HLL_WEIGHT, _KLL_WEIGHT = Weight(8.0, is_object=True), Weight(12.0, per_accuracy=0.0075, is_object=True)
+_HLL = (State("sketch", "hll_sketch_agg(:x)", "hll_union_agg(:sketch)", kind=Kind.OVERLAP_SAFE, weight=_HLL_WEIGHT),)
+_KLL = (State("sketch", "kll_sketch_agg(:x)", "kll_merge_agg(:sketch)", weight=_KLL_WEIGHT),)
+_REGISTERS, _DIGEST = Weight(4.0), Weight(12.0, is_object=True)
+"""What Spark's own functions keep instead."""
 _LINE = (*COMOMENTS, SQUARE_X, *ENDS_X)
 _CORRELATION = (*COMOMENTS, SQUARE_X, SQUARE_Y, *ENDS_X, *ENDS_Y)
 _MEAN = "CASE WHEN :n > 0 THEN :sum / :n END"
@@ -111,7 +121,15 @@ _ALL = (
     Function("collect_set", _X, _SET, ":set", engines=_SPARK),
     Function("collect_list", _X, _LIST, ":list", takes_nulls=True, engines=_SPARK),
     Function("listagg", ("x", "delimiter"), _LIST, _JOINED, 1, default="NULL", order="rows", engines=_TYPED),
-    Function("approx_count_distinct", ("x", "deviation"), _HLL, "hll_sketch_estimate(:sketch)", 1, engines=_SPARK),
+    Function(
+        "approx_count_distinct",
+        ("x", "deviation"),
+        _HLL,
+        "hll_sketch_estimate(:sketch)",
+        1,
+        engines=_SPARK,
+        own_weight=_REGISTERS,
+    ),
     Function("any_value", _VALUE, _ANY_VALUE, ":value", 1, takes_nulls=True),
     Function("first", _VALUE, _by("min", ":time", by_time=True), ":value", 1, takes_nulls=True),
     Function("last", _VALUE, _by("max", ":time", by_time=True), ":value", 1, takes_nulls=True),
@@ -139,7 +157,7 @@ _ALL = (
     Function("regr_slope", _YX, _LINE, f"CASE WHEN {_X_VARIES} THEN :c / :m2_x END"),
     Function("regr_intercept", _YX, _LINE, f"CASE WHEN {_X_VARIES} THEN :mean_y - :c / :m2_x * :mean_x END"),
     Function("regr_r2", _YX, _CORRELATION, _R2),
-    Function("approx_percentile", ("x", "share", "accuracy"), _KLL, _QUANTILE, 1, engines=_TYPED),
+    Function("approx_percentile", ("x", "share", "accuracy"), _KLL, _QUANTILE, 1, engines=_TYPED, own_weight=_DIGEST),
     Function("kurtosis", _X),
     Function("skewness", _X),
     Function("median", _X, counted=True),

@@ -127,6 +127,7 @@ def least_regret(
     works = [work_of(plan, model, partitions) for model in models]
     taken = [[work.price(each) * work.cost.units for work in works] for each in options]
     taken += [[work.naive_price * work.cost.units for work in works]] if or_naive else []
+    taken += [[work.fan_out_price * work.cost.units for work in works]] if works[0].weights.states else []
     best = [min(taken, key=lambda times: times[place]) for place in range(len(models))]
     least = [times[place] for place, times in enumerate(best)]
     losses = [max(time - lowest for time, lowest in zip(times, least, strict=True)) for times in best]

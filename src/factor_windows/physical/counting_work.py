@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.counted import follow_from_counts
-from factor_windows.physical.layout import Distribution, Layout, flatten
+from factor_windows.physical.layout import Distribution, Layout
 from factor_windows.physical.work import Work
 
 WORTH_COUNTING = 1.3
@@ -51,13 +51,10 @@ class CountingWork(Work):
         more = {"collect": instances["update"] * max(self.functions, self.distinct)}
         return _add(_add(instances, self._from_events(instances["update"])), more)
 
-    @property
-    def fan_out_price(self) -> float:
-        """Return the nanoseconds that it takes per unit of time to give each event to all its instances at once."""
-        naive = self.plan.naive()
-        work = Work(naive, self.cost.of_instances, self.partitions)
-        counts = work.count(Layout(flatten(naive, frozenset())))
-        return self.cost.prices.total(_add(counts, self._from_events(counts["update"])))
+    def count_fan_out(self) -> dict[str, float]:
+        """Count the work of one scan that gives each event to all its instances."""
+        counts = super().count_fan_out()
+        return _add(counts, self._from_events(counts["update"]))
 
     def pays(self, layout: Layout) -> bool:
         """Say whether counting values is cheaper than to give Spark's own functions all events, by far enough."""

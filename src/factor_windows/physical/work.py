@@ -11,8 +11,9 @@ from factor_windows.algebra.graph import stands_for
 from factor_windows.algebra.session import Session
 from factor_windows.algebra.slices import clocks_to_ask
 from factor_windows.cost.spark import SparkCost
+from factor_windows.functions.weights import Weights
 from factor_windows.physical.assigner import ALWAYS, RAW
-from factor_windows.physical.layout import Distribution, Layout, finds_sessions
+from factor_windows.physical.layout import Distribution, Layout, finds_sessions, flatten
 from factor_windows.tree import Pass
 
 PARTITIONS = 200
@@ -29,6 +30,9 @@ MOVES_TO_SCAN = 2.4
 """What it takes to sort a row of partial results by time, rising and falling, and to scan it each way, in moves."""
 MOVES_TO_BLOCKS = 8.0
 """What it takes beyond that where rows are brought together for it by block, and again for the group after it."""
+EXPLODED_OBJECTS = 2.0
+"""How many times as long it takes to add an event to an object, such as a list, if it was given to several instances at
+once: where there are many groups, Spark sorts all these rows in one go."""
 MOVES_TO_SORT = 2.4
 """What it takes to move a row of partial results once more, and to sort it there, beyond a plain move."""
 
@@ -36,12 +40,15 @@ MOVES_TO_SORT = 2.4
 class Work:
     """What the layouts of one plan take per unit of time, for a stream and the partitions of a session."""
 
-    def __init__(self, plan: Pass, cost: SparkCost, partitions: int = PARTITIONS) -> None:
+    def __init__(
+        self, plan: Pass, cost: SparkCost, partitions: int = PARTITIONS, *, weights: Weights | None = None
+    ) -> None:
         self.plan, self.cost, self.partitions = plan, cost, partitions
         self.rows = [cost.rows_of(node.node) for node in plan.nodes]
         self.clocks = [clocks_to_ask(node.window) for node in plan.nodes]
         self.states = max(1, plan.workload.states + bool(cost.values))
         self.entries = max(1, len(cost.values))
+        self.weights = weights or Weights.of(plan.query.parsed_aggregates)
 
     def price(self, layout: Layout) -> float:
         """Return the nanoseconds that a layout takes per unit of time."""
@@ -51,6 +58,17 @@ class Work:
     def naive_price(self) -> float:
         """Return the same for the query as it is."""
         return self.cost.prices.total(self.count_naive())
+
+    @property
+    def fan_out_price(self) -> float:
+        """Return the same for one scan that gives each event to all its instances, and Spark's own functions."""
+        return self.cost.prices.total(self.count_fan_out())
+
+    def count_fan_out(self) -> dict[str, float]:
+        """Count what prices are for in such a scan."""
+        naive = self.plan.naive()
+        work = Work(naive, self.cost.of_instances, self.partitions, weights=self.weights.of_own)
+        return work.count(Layout(flatten(naive, frozenset())))
 
     def count(self, layout: Layout) -> dict[str, float]:
         """Count what prices are for."""
@@ -87,22 +105,26 @@ class Work:
         # What is shown from a level is finished there once more, for the next one.
         levels = layout.levels[:-1] if layout.asides else ()
         twice = [made for level, made in zip(levels, emitted, strict=False) if layout.shown(self.plan, level)]
+        explodes = self.entries * sum(each.steps for each in layout.levels[0].assigners) > 1
+        grouped = sum(emitted) + sum(twice) + unpacked
+        merged = sum(reads[1:]) + searched
+        # Raw events have no states yet.
+        heavy = self.weights.states * (0.0 if layout.distribution is Distribution.EVENTS_BY_KEY else moved)
         fixed = moves + 1 + len(twice) + STAGES.get(layout.distribution, 0.0) + STAGES_TO_PACK * bool(row)
         return {
             "update": reads[0],
-            "merge": sum(reads[1:]) + searched,
+            "merge": merged * (1.0 + self.weights.states),
             "crowded": crowded,
             "edge": edges,
             "clock": clocks,
             "state": (self.states - 1) * reads[0],
-            "explode": cost.rate * self.entries
-            if self.entries * sum(each.steps for each in layout.levels[0].assigners) > 1
-            else 0.0,
+            "object": self.weights.objects * reads[0] * (EXPLODED_OBJECTS if explodes else 1.0),
+            "explode": cost.rate * self.entries if explodes else 0.0,
             "slot": cost.rate * row.columns if row else 0.0,
             "stage": fixed / cost.units,
             "scan": cost.rate,
-            "shuffle": moved,
-            "group": sum(emitted) + sum(twice) + unpacked,
+            "shuffle": moved + heavy,
+            "group": grouped * (1.0 + self.weights.states),
         }
 
     def count_naive(self) -> dict[str, float]:
@@ -122,8 +144,9 @@ class Work:
             # Nothing is exploded on the way, which makes hash tables of keys cheaper to reach.
             "crowded": updates / 2 if cost.keyed else 0.0,
             "state": (self.states - 1) * updates,
-            "shuffle": rows + sessions * cost.rate * (1 + MOVES_TO_SORT),
-            "group": rows,
+            "object": self.weights.own_objects * updates,
+            "shuffle": rows * (1.0 + self.weights.own) + sessions * cost.rate * (1 + MOVES_TO_SORT),
+            "group": rows * (1.0 + self.weights.own),
             "stage": len(windows) / cost.units,
         }
 
