@@ -112,9 +112,9 @@ def is_naive_cheaper(plan: Pass, compiled: PhysicalPlan, on_spark: SparkColumns)
     if cost.units == inf or not on_spark.types.shared or not _can_be_naive(plan):
         return False
     work = work_of(plan, cost, _partitions(on_spark))
-    if isinstance(work, CountingWork) and not values.shared:
-        return work.is_naive_better
-    return work.naive_price < (work.price(compiled.layout) if values.shared else work.fan_out_price)
+    if values.shared:
+        return work.is_naive_better(compiled.layout)
+    return work.is_naive_better_than_a_scan
 
 
 def _can_be_naive(plan: Pass) -> bool:

@@ -64,7 +64,7 @@ class CountingWork(Work):
         return self.price(layout) * WORTH_COUNTING < min(self.fan_out_price, self.naive_price)
 
     @property
-    def is_naive_better(self) -> bool:
+    def is_naive_better_than_a_scan(self) -> bool:
         """Say whether, if values are not counted, the query as it is does better than one scan for all windows."""
         margin = ONE_SCAN if self.functions and not self.cost.guessed else 1.0
         return self.naive_price < margin * self.fan_out_price

@@ -33,6 +33,9 @@ MOVES_TO_BLOCKS = 8.0
 EXPLODED_OBJECTS = 2.0
 """How many times as long it takes to add an event to an object, such as a list, if it was given to several instances at
 once: where there are many groups, Spark sorts all these rows in one go."""
+WORTH_MERGING = 1.5
+"""How many times cheaper than the query as it is a plan must look if its states are sketches or lists: what these take
+goes by how many groups a task has, and by the memory there is."""
 MOVES_TO_SORT = 2.4
 """What it takes to move a row of partial results once more, and to sort it there, beyond a plain move."""
 
@@ -58,6 +61,15 @@ class Work:
     def naive_price(self) -> float:
         """Return the same for the query as it is."""
         return self.cost.prices.total(self.count_naive())
+
+    def is_naive_better(self, layout: Layout) -> bool:
+        """Say whether the query as it is costs less than a layout, or so little more that nothing is sure."""
+        return self.naive_price < self.price(layout) * (WORTH_MERGING if self.weights.states else 1.0)
+
+    @property
+    def is_naive_better_than_a_scan(self) -> bool:
+        """Say whether, if no states are merged, the query as it is does better than one scan for all windows."""
+        return self.naive_price < self.fan_out_price
 
     @property
     def fan_out_price(self) -> float:
