@@ -52,6 +52,7 @@ def test_the_less_accuracy_is_asked_for_the_sooner_a_sketch_is_worth_it():
 def test_lists_and_sets_are_merged_where_many_windows_share_them():
     for text in ("collect_list(v)", "collect_set(v)", "listagg(v)"):
         assert cheapest([text], HOPS, DENSE) == "states"
+        assert cheapest([text], TEN, SPARSE) == "states"
 
 
 def test_equal_states_weigh_once():

@@ -48,7 +48,6 @@ class Weight:
 
 
 NUMBER = Weight()
-LIST = Weight(2.0, is_object=True)
 
 
 @dataclass(frozen=True, slots=True)

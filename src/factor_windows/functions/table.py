@@ -10,7 +10,6 @@ from factor_windows.functions.state import (
     COMOMENTS,
     ENDS_X,
     ENDS_Y,
-    LIST,
     MEAN_X,
     MEAN_Y,
     MOMENTS,
@@ -85,18 +84,25 @@ def _by(choose: str, by: str, *, by_time: bool = False) -> tuple[State, ...]:
     return chosen("by", choose, by, by_time=by_time), value
 
 
-_LIST = (State("list", "collect_list(:x)", "flatten(collect_list(:list))", weight=LIST),)
+# Weights are measured (docs/decisions.md).
+_LIST_WEIGHT = Weight(5.0, is_object=True)
+_LIST = (State("list", "collect_list(:x)", "flatten(collect_list(:list))", weight=_LIST_WEIGHT),)
 """All values that are not null; in the order of parts, as Spark promises none."""
 _SET = (
-    State("set", "collect_set(:x)", "array_distinct(flatten(collect_list(:set)))", kind=Kind.OVERLAP_SAFE, weight=LIST),
+    State(
+        "set",
+        "collect_set(:x)",
+        "array_distinct(flatten(collect_list(:set)))",
+        kind=Kind.OVERLAP_SAFE,
+        weight=_LIST_WEIGHT,
+    ),
 )
 # A part without any event that passes a FILTER has null, which must not be taken for the value of an event.
 _ANY_VALUE = (State("value", "any_value(:x)", "any_value(:value, TRUE)", kind=Kind.OVERLAP_SAFE),)
-# Weights are measured (docs/decisions.md).
 _HLL_WEIGHT, _KLL_WEIGHT = Weight(8.0, is_object=True), Weight(12.0, per_accuracy=0.0075, is_object=True)
 _HLL = (State("sketch", "hll_sketch_agg(:x)", "hll_union_agg(:sketch)", kind=Kind.OVERLAP_SAFE, weight=_HLL_WEIGHT),)
 _KLL = (State("sketch", "kll_sketch_agg(:x)", "kll_merge_agg(:sketch)", weight=_KLL_WEIGHT),)
-_REGISTERS, _DIGEST = Weight(4.0), Weight(12.0, is_object=True)
+_REGISTERS, _DIGEST, _BUFFER = Weight(4.0), Weight(12.0, is_object=True), Weight(2.0, is_object=True)
 """What Spark's own functions keep instead."""
 _LINE = (*COMOMENTS, SQUARE_X, *ENDS_X)
 _CORRELATION = (*COMOMENTS, SQUARE_X, SQUARE_Y, *ENDS_X, *ENDS_Y)
@@ -118,9 +124,19 @@ _ALL = (
     _itself("bit_and"),
     _itself("bit_or"),
     _itself("bit_xor", kind=Kind.MERGEABLE),
-    Function("collect_set", _X, _SET, ":set", engines=_SPARK),
-    Function("collect_list", _X, _LIST, ":list", takes_nulls=True, engines=_SPARK),
-    Function("listagg", ("x", "delimiter"), _LIST, _JOINED, 1, default="NULL", order="rows", engines=_TYPED),
+    Function("collect_set", _X, _SET, ":set", engines=_SPARK, own_weight=_BUFFER),
+    Function("collect_list", _X, _LIST, ":list", takes_nulls=True, engines=_SPARK, own_weight=_BUFFER),
+    Function(
+        "listagg",
+        ("x", "delimiter"),
+        _LIST,
+        _JOINED,
+        1,
+        default="NULL",
+        order="rows",
+        engines=_TYPED,
+        own_weight=_BUFFER,
+    ),
     Function(
         "approx_count_distinct",
         ("x", "deviation"),
