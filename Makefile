@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench evaluation fuzz soak cluster integrations audit oldest docs lock clean
+.PHONY: help setup demo test long check format bench evaluation fuzz soak cluster integrations audit oldest docs lock clean
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -15,11 +15,14 @@ setup: $(VENV)/.installed ## make the environment in .venv, and Java if it is mi
 demo: setup ## run the main job
 	@$(BIN)/factor-windows demo
 
-test: $(VENV)/.installed-dev setup ## install what tests need, and run them all
+test: $(VENV)/.installed-dev setup ## install what tests need, and run all but the long ones
 	@scripts/ensure-chromium
-	@$(BIN)/pytest --numprocesses 2 --dist worksteal
+	@$(BIN)/pytest --numprocesses 2 --dist worksteal -m "not cluster and not long"
 
-check: $(VENV)/.installed-dev ## format, lint, types, import direction, tests: what CI runs
+long: $(VENV)/.installed-dev setup ## the tests that take long: real data, kills, new processes, all zones, examples
+	@$(BIN)/pytest --numprocesses 2 --dist worksteal -m long tests
+
+check: $(VENV)/.installed-dev ## format, lint, types, import direction, tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
@@ -34,7 +37,7 @@ bench: $(VENV)/.installed-dev setup ## measure a little, in a few minutes, and m
 	@$(BIN)/python -m benchmarks --quick --fresh
 	@$(BIN)/python -m benchmarks report --output bench-report
 
-evaluation: $(VENV)/.installed-dev setup ## measure the whole evaluation, in an hour and a half, and write docs/benchmarks.md anew
+evaluation: $(VENV)/.installed-dev setup ## measure the whole evaluation, in two hours and a half, and write docs/benchmarks.md anew
 	@$(BIN)/python -m benchmarks --results docs/benchmarks/results.jsonl
 	@$(BIN)/python -m benchmarks --only dashboards --results docs/benchmarks/results.jsonl
 	@$(BIN)/python -m benchmarks report --results docs/benchmarks/results.jsonl

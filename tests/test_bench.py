@@ -236,9 +236,18 @@ def test_only_chooses_by_name_and_some_run_only_when_asked_for():
     named = [job.name for job in Evaluation(Options(only=("gaps",)), None).jobs()]
     assert len(named) == 32
     assert all(name.startswith("gaps") for name in named)
-    some = [job.name for job in Evaluation(Options(only=("S-20-tumbling", "streaming")), None).jobs()]
+    some = [job.name for job in Evaluation(Options(only=("S-20-tumbling", "streaming"), sets=1), None).jobs()]
     assert len(some) == 8
     assert all("S-20-tumbling" in name or "streaming" in name for name in some)
+
+
+def test_the_tables_of_ten_million_events_have_ten_sets_as_in_the_paper():
+    sets = Counter(case.setup for case in cases() if (case.experiment, case.stream) == ("tables", "devices"))
+    assert len(sets) == 16
+    assert {count for setup, count in sets.items() if setup.startswith("R-")} == {10}
+    # A SequentialGen draws one of three first ranges, and nothing else.
+    assert {count for setup, count in sets.items() if setup.startswith("S-")} == {3}
+    assert {case.number for case in cases() if case.stream not in ("dense", "devices")} == {0}
 
 
 def test_first_runs_are_chosen_by_their_name_and_come_before_the_warm_ones():
@@ -271,8 +280,8 @@ def test_quick_first_runs_are_few():
 
 def test_repeats_are_as_asked_for_or_fewer_where_runs_are_long():
     assert [Options().first_repeats(events) for events in (200_000, 10_000_000)] == [5, 3]
-    assert Options().warm_repeats == 3
-    assert (Options(repeats=5).warm_repeats, Options(repeats=5).first_repeats(10_000_000)) == (5, 5)
+    assert [Options().warm_repeats(number) for number in (0, 9)] == [3, 1]
+    assert (Options(repeats=5).warm_repeats(9), Options(repeats=5).first_repeats(10_000_000)) == (5, 5)
 
 
 def test_nothing_of_that_name(tmp_path):

@@ -101,6 +101,7 @@ def test_flinks_rows_are_compared_with_sparks(spark, tmp_path):
     assert (result.wrong, result.seconds) == (("flink rewritten",), {"flink": [2.0]})
 
 
+@pytest.mark.long
 def test_first_runs_give_the_same_rows_in_processes_of_their_own(folders):
     """Two contenders, as each needs a new JVM; every measurement compares the others too."""
     case = Case("first", "devices", 3_000, "some", WINDOWS, contenders=("naive", TOLD))

@@ -79,6 +79,7 @@ def edges_in(segmentation, first, last):
     return {edge for edge in found if first <= edge <= last}
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(calendar_windows(), calendar_windows())
 def test_pieces_make_up_a_window_exactly_if_all_its_edges_are_theirs(pieces, other):

@@ -161,6 +161,7 @@ def test_plans_give_what_naive_gives_where_java_knows_another_past_than_python(s
     assert found["run"] == found["naive"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("zone", "change"), CHANGES)
 def test_duckdb_gives_what_the_reference_gives(zone, change):
     for number in range(CASES):
@@ -197,6 +198,7 @@ def readings(real_data, request):
     frame.unpersist()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("zone", [BERLIN, "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"])
 def test_real_readings_give_what_sparks_own_date_trunc_gives(readings, session_zone, zone):
     session_zone(zone)

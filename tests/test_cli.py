@@ -147,6 +147,7 @@ def test_a_cluster_keeps_its_own_memory_and_partitions(monkeypatch):
     assert not named.keys() & {*own, "spark.sql.shuffle.partitions"}
 
 
+@pytest.mark.long
 def test_the_demo_runs_and_checks_its_own_results(inside, tmp_path, monkeypatch):
     from factor_windows.demo import batch
 
@@ -179,6 +180,7 @@ def test_options_that_do_nothing_in_the_demo_are_refused(command, arguments, mes
     assert message in err
 
 
+@pytest.mark.long
 def test_the_demo_of_a_stream_shows_windows_and_ends_well(inside, spark):
     names = ("spark.sql.shuffle.partitions", "spark.sql.codegen.wholeStage")
     before = [spark.conf.get(name) for name in names]
@@ -201,6 +203,7 @@ def test_only_verbose_asks_for_the_log_of_spark(command, monkeypatch):
     assert asked == [False, True]
 
 
+@pytest.mark.long
 def test_a_process_of_its_own_shows_no_log_of_spark(tmp_path):
     (tmp_path / "r.csv").write_text("ts,device\n01.02.2024 12:00,a\n")
     (tmp_path / "q.sql").write_text("SELECT count(*) AS n FROM r GROUP BY window(ts, '1 hour')")

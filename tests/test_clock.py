@@ -55,6 +55,7 @@ def start_by_fold(zone, day):
     return int((min(exact) - EPOCH).total_seconds()) if exact else start_by_hand(zone, day)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(4))
 def test_days_and_months_begin_when_they_begin_in_every_zone_around_every_change(part):
     """From 1900 to 2100; zones that are another name for one that was seen are not looked at again."""

@@ -21,6 +21,7 @@ def section(example):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_prints_what_its_page_says(spark, capsys, golden, example):
     runpy.run_path(str(example))["main"](spark)

@@ -73,6 +73,7 @@ def test_a_naive_plan_and_one_that_was_read_give_the_same_rows(spark):
                 assert [differing_rows(found[name], expected[name]) for name in expected] == [0, 0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(CASES))
 def test_generated_queries_give_together_what_each_gives_alone(request, spark, seed):
     if seed % 5 == 2:
@@ -98,6 +99,7 @@ def test_generated_queries_give_together_what_each_gives_alone(request, spark, s
 PLAIN = ["count(*)", "sum(n)", "min(v)", "max(v)", "avg(n)", "stddev_pop(v)", "count(v)"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(700, 700 + CASES))
 def test_generated_queries_give_what_duckdb_gives(spark, seed):
     rng = random.Random(seed)
@@ -303,6 +305,7 @@ def stream_queries(rng):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(900, 900 + max(1, CASES // 4)))
 def test_a_stream_of_several_queries_gives_each_its_rows(spark, one_partition, tmp_path, seed):
     rng = random.Random(seed)

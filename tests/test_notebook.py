@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import nbformat
+import pytest
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 from nbclient import NotebookClient
@@ -11,6 +12,7 @@ from nbclient import NotebookClient
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "factor_windows.ipynb"
 
 
+@pytest.mark.long
 def test_the_notebook_runs_and_shows_what_it_speaks_of(interpreting):
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)

@@ -31,6 +31,7 @@ def split(spark, rows, number, seed):
     return [frame(spark, part) for part in parts]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("keys", [("k",), ()], ids=["keyed", "not keyed"])
 def test_partials_of_any_split_merge_to_what_a_run_gives(spark, name, keys):

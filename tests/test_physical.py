@@ -371,6 +371,7 @@ def test_nan_is_the_greatest_in_pane_rows_too():
     assert high != high
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("function", ["sum(v)", "min(v)"])
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Pacific/Apia"])
 def test_calendars_give_the_same_rows_in_every_layout_also_grouped_by_ticks(zone, function):

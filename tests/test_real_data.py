@@ -11,6 +11,8 @@ from pyspark.sql import functions as F
 from factor_windows import Query, analyze, hopping, optimize, session, tumbling
 from factor_windows.spark.naive import naive
 
+pytestmark = pytest.mark.long
+
 SETS = {
     "tumbling": [tumbling(f"{n} minutes") for n in (1, 20, 30, 40)],
     "hopping": [hopping("10 minutes", "1 minute"), hopping("1 hour", "10 minutes")],

@@ -195,6 +195,7 @@ STREAM_SETS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("chained")
 @pytest.mark.parametrize("search", ["best", "none"])
 @pytest.mark.parametrize(("name", "keys"), [("one gap", ["k"]), ("gaps and others", ["k"]), ("gaps and others", [])])

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import datetime, tempfile
 from pathlib import Path
@@ -83,6 +85,7 @@ print("equal")
 """
 
 
+@pytest.mark.long
 def test_a_plan_runs_through_spark_connect(interpreting):
     # The server runs what a stream calls for each micro-batch in a Python of its own, which needs what this one has.
     with_this = {**os.environ, "PYSPARK_PYTHON": sys.executable}

@@ -69,6 +69,7 @@ def stream_in(spark, folder):
     return stream_of(spark, folder / "in", SCHEMA)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("windows", "order", "operators"),
     [("tumbling", "ordered", 2), ("hopping", "shuffled", 2), ("hopping", "shuffled", 1), ("mixed", "gaps", 2)],
@@ -207,6 +208,7 @@ def test_spark_still_loses_rows_in_a_union_of_three_chains(spark, tmp_path):
     assert "40 seconds" not in counts, (counts, CHAINS)
 
 
+@pytest.mark.long
 def test_a_killed_stream_goes_on_where_it_was(spark, one_partition, tmp_path):
     rng = random.Random(9)
     seconds = [list(range(low, low + 90, 3)) for low in range(0, 720, 90)]

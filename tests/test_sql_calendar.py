@@ -376,6 +376,7 @@ BUCKETS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_buckets_give_what_spark_gives_in_any_session(session, zone):
     session.conf.set(TIME_ZONE, zone)
@@ -383,6 +384,7 @@ def test_buckets_give_what_spark_gives_in_any_session(session, zone):
         assert_same_sql(session, text)
 
 
+@pytest.mark.long
 def test_buckets_of_another_zone_give_what_spark_gives(session):
     for text in ZONED:
         assert_same_sql(session, text)

@@ -21,6 +21,7 @@ def session(spark, one_partition):
     spark.conf.unset("spark.sql.caseSensitive")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("texts", ["ALIASES", "FIELDS", "NAMES", "GROUPS", "SETS", "AFTERWARDS", "SOURCES", "UNIONS"])
 def test_sql_gives_what_spark_gives(session, texts):
     for text in getattr(sql_texts, texts):

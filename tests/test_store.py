@@ -72,6 +72,7 @@ SETS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SETS)
 def test_a_history_of_appends_reads_like_a_batch(spark, tmp_path, name):
     windows, aggregates = SETS[name]
@@ -110,6 +111,7 @@ def upserted(table, query, changes):
         table[group] = values
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["fixed", "calendar", "counted"])
 def test_changes_applied_as_upserts_are_what_is_read(spark, tmp_path, name):
     windows, aggregates = SETS[name]

@@ -111,6 +111,7 @@ class Moved:
         assert_equal(self.query, by_instance(self.query, store.read()), self.still_open())
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("chained")
 def test_what_the_stream_closed_and_what_the_store_reads_are_what_a_batch_gives(spark, tmp_path):
     query = query_of()
@@ -157,6 +158,7 @@ def test_what_the_stream_closed_and_what_the_store_reads_are_what_a_batch_gives(
     assert_equal(others, by_instance(others, store.read(windows=others.windows)), whole)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("chained")
 def test_every_function_whose_state_is_known_goes_on(spark, tmp_path):
     moved = Moved(spark, tmp_path, query_of(aggregates=EVERY))

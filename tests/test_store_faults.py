@@ -64,6 +64,7 @@ def kills(monkeypatch):
     return Kills(monkeypatch)
 
 
+@pytest.mark.long
 def test_a_batch_that_is_killed_anywhere_and_repeated_is_there_once(spark, tmp_path, kills):
     query = query_of(FIXED)
     store = fw.Store.create(spark, tmp_path / "store", query)
@@ -103,6 +104,7 @@ def test_a_batch_that_is_killed_anywhere_and_repeated_is_there_once(spark, tmp_p
     assert_same(by_instance(query, store.read()), expected(spark, query, there))
 
 
+@pytest.mark.long
 def test_a_stream_that_is_killed_goes_on_and_has_each_event_once(spark, tmp_path, kills, one_partition):
     query = query_of(FIXED[:2], ("sum(i)", "count(*)"))
     drawn = random.Random(3)

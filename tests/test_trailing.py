@@ -144,6 +144,7 @@ def query_of(aggregates, windows=("5s", "21s", "2m"), **options):
     return Query(time="ts", keys=["k"], windows=[tumbling(each) for each in windows], aggregates=aggregates, **options)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(CASES))
 def test_generated_labels_give_what_a_join_gives(request, spark, panes, seed):
     if seed % 6 == 0:
@@ -223,6 +224,7 @@ def test_columns_are_the_labels_then_the_window_and_what_spark_calls_the_aggrega
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("aggregates", [MIXED, ["median(n) AS m", "count(*) AS n"]])
 def test_events_at_and_after_a_label_never_change_it(spark, readings, labels, panes, aggregates):
     panes(4)
@@ -372,6 +374,7 @@ def test_a_result_is_made_wide_with_a_row_for_each_label(readings, labels):
     assert table.where("`c_5 seconds` IS NULL OR `c_2 minutes` IS NULL").count() == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", [2.0, None])
 def test_real_readings_give_what_a_join_gives(compiled, spark, real_data, rate):
     """Readings of the tracebase data set (github.com/areinhardt/tracebase), licence ODbL 1.0."""

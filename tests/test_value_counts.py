@@ -157,6 +157,7 @@ SEVERAL = [
 LAYOUTS = [None, *Distribution]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("distribution", LAYOUTS, ids=str)
 @pytest.mark.parametrize("aggregates", [["median(v)", "sum(n)"], SEVERAL, ["count(DISTINCT s)"]], ids=len)
 def test_every_way_to_shuffle_gives_the_same(spark, distribution, aggregates):
@@ -207,6 +208,7 @@ def test_windows_functions_and_layouts_drawn_at_random(spark, seed):
     assert_same(query, forced(optimize(query, search=search), events, distribution), events)
 
 
+@pytest.mark.long
 def test_generated_code_and_no_ansi_mode_give_the_same(spark, compiled):
     events = events_of(random.Random(2), spark)
     query = query_of(SEVERAL)
@@ -293,6 +295,7 @@ def saved(spark, path, values):
     return spark.read.parquet(str(path))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("values", "note"), [("id % 7", "COUNTS_VALUES"), ("rand(3)", "VALUES_DIFFER")])
 def test_values_are_counted_where_they_repeat_and_explain_says_so(spark, tmp_path, monkeypatch, values, note):
     monkeypatch.setattr(spark_batch, "HEAD_NANOSECONDS", 0)

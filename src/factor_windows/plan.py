@@ -1,4 +1,4 @@
-"""A plan: how to compute one query or several, in one pass over the events or in few."""
+"""A plan: how to compute one query or several, in one pass over the events or a few."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STATUSES = ("time_limit", "heuristic", "optimal")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan:
-    """A way to compute one query, or several that share their work; `queries` lists them.
+    """How to compute one query, or several that share work; `queries` lists them.
 
     >>> import factor_windows as fw
     >>> devices = fw.Query(time="ts", keys=["device"], windows=[fw.tumbling("5m")], aggregates=["avg(t)"], name="a")
@@ -44,11 +44,11 @@ class Plan:
     passes: tuple[Pass, ...]
     """What each pass over the events computes."""
     request: Request = field(compare=False)
-    """What was asked; `replace` it and plan again for something else."""
+    """The queries and options the plan was made for; `replace` them and plan again for others."""
 
     @classmethod
     def of_pass(cls, each: Pass) -> Plan:
-        """Make a plan of one query from its pass; what was asked is what the pass says about it."""
+        """Make a plan of one query from its pass, which also knows the options."""
         model = each.cost_model
         spark = model if isinstance(model, SparkCost) else None
         options = Options(
@@ -69,12 +69,12 @@ class Plan:
 
     @property
     def queries(self) -> tuple[Query, ...]:
-        """List the queries; several have names."""
+        """List the queries; each has a name if there are several."""
         return self.request.queries
 
     @property
     def is_single(self) -> bool:
-        """Say whether the plan is for one query by itself, so that its result is a DataFrame."""
+        """Say whether the plan is for a single query, so that its result is one DataFrame."""
         return self.request.is_single
 
     @property
@@ -106,7 +106,7 @@ class Plan:
 
     @property
     def bound(self) -> Cost:
-        """Return what no plan of those that were looked at can cost less than."""
+        """Return a lower bound: no plan in the search space costs less."""
         return sum(each.bound for each in self.passes)
 
     @property
@@ -116,22 +116,22 @@ class Plan:
 
     @property
     def status(self) -> str:
-        """Say how good the search's answer is: `optimal`, `heuristic` or `time_limit`, the weakest of all passes."""
+        """Say how good the plan is: `optimal`, `heuristic` or `time_limit`; the weakest of all passes."""
         return min((each.status for each in self.passes), key=STATUSES.index)
 
     @property
     def cost_model(self) -> CostModel:
-        """Return what prices the nodes, for a plan of one pass."""
+        """Return the cost model, for a plan of one pass."""
         return self._only_pass.cost_model
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """List what is shown, for a plan of one pass."""
+        """List the windows in the result, for a plan of one pass."""
         return self._only_pass.outputs
 
     @property
     def has_several_keys(self) -> bool:
-        """Say whether nodes group by different keys, as those of several queries may."""
+        """Say whether nodes group by different keys; several queries may."""
         return any(each.has_several_keys for each in self.passes)
 
     @property
@@ -142,7 +142,7 @@ class Plan:
 
     @property
     def plans(self) -> dict[str, Plan]:
-        """Return for each query, by its name, what it needs of the plan."""
+        """Return the part of the plan that each query needs, by the query's name."""
         if self.is_single:
             return {self.query.name: self}
         found = {
@@ -153,7 +153,7 @@ class Plan:
         return {query.name: found[query.name] for query in self.queries}
 
     def shares(self) -> dict[str, Cost]:
-        """Divide the cost among the queries: what several need is paid by them in equal parts."""
+        """Divide the cost among the queries; those that share a node pay equal parts of it."""
         paid: dict[str, Cost] = {query.name: 0 for query in self.queries}
         for each in self.passes:
             readers = each.readers
@@ -183,11 +183,11 @@ class Plan:
         since: Plan | None = None,
         events: DataFrame | None = None,
     ) -> str:
-        """Draw the tree as text: names, costs, reads, the predicted gain; and how it runs on Spark or on a stream.
+        """Draw the tree as text: names, costs, reads, the predicted gain, and how it runs on Spark or on a stream.
 
-        For several queries it says who reads and who pays for what. Given another plan, it says what has changed
-        `since`. Given the `events`, it shows what `run` would do with them: their types and the session's number of
-        shuffle partitions decide too.
+        For several queries, it also shows which queries use each node and what each pays. `since` takes an earlier
+        plan and lists what changed. `events` shows what `run` would do with them, which also depends on their types
+        and on the session's number of shuffle partitions.
         """
         from factor_windows.explain.text import changes, explain
 
@@ -196,7 +196,7 @@ class Plan:
         return explain(self, physical=physical or events is not None, streaming=streaming, events=events)
 
     def to_html(self, *, measured: Timing | Mapping[str, float] | None = None) -> str:
-        """Write a page that explains the plan, one file with everything in it; `measured` are the seconds of a run."""
+        """Return a self-contained HTML page that explains the plan; `measured` adds the seconds of a run."""
         from factor_windows.explain.page import page
 
         return page(self, measured=measured)
@@ -223,7 +223,7 @@ class Plan:
         return {"text/plain": self.explain(), "text/html": self._repr_html_()}
 
     def to_json(self) -> str:
-        """Write the plan as JSON, with the queries and the costs that it was chosen by; `from_json` reads it."""
+        """Write the plan as JSON, with its queries and costs; `from_json` reads it."""
         from factor_windows.serialize import to_json
 
         return to_json(self)
@@ -238,7 +238,7 @@ class Plan:
     def sql(self, *, dialect: Dialect = "spark") -> str:
         """Write the plan as SQL that runs without this library, in the dialect of spark, duckdb or flink.
 
-        For several queries it is a statement for each, with those steps of the plan that it needs.
+        Several queries give one statement each, with the steps of the plan that it needs.
         """
         from factor_windows.engines.sql import emit, emit_shared
 
@@ -254,15 +254,15 @@ class Plan:
     ) -> Any:
         """Compute the plan over a PySpark DataFrame of events, a batch or a stream.
 
-        One query gives a DataFrame. Several give, for a batch, a mapping from each query's name to its result: they
-        share one pass, whose outcome Spark keeps until `unpersist()` is called on the mapping. For a stream they give
-        one DataFrame with a `query_id`, which `factor_windows.split_by_query` tells apart in each micro-batch.
+        One query gives a DataFrame. Several queries over a batch give a mapping from names to results: they share one
+        pass, which Spark caches until `unpersist()` is called on the mapping. Over a stream they give one DataFrame
+        with a `query_id`; `factor_windows.split_by_query` separates them in each micro-batch.
 
-        A plan that was made without statistics stays as it is, but how it runs on a batch is chosen by a quick look at
-        the events: at how many there are, and, of many, at the first few thousand. `statistics=None` takes no look.
+        A plan made without statistics takes a quick look at a batch (how many events, and the first few thousand of
+        many) to choose how to run. `statistics=None` skips the look.
 
-        For streams, `mode` is the output mode in which the result will be written: append, update or complete. Given
-        the `checkpoint` that it will be written with, a plan that does not fit the state there is refused.
+        For streams, `mode` is the output mode of the writer: append, update or complete. Given the `checkpoint` that
+        the stream will use, a plan that does not fit the state there is refused.
         """
         from factor_windows.engines import spark_batch, spark_queries, spark_stream
         from factor_windows.spark.messages import check_events
@@ -278,20 +278,20 @@ class Plan:
         return spark_queries.batch(self, events, looks=looks)
 
     def partials(self, events: DataFrame) -> DataFrame:
-        """Make partial results of a batch of events that can be kept anywhere; `merge` makes results of them.
+        """Compute partial results of a batch of events, to keep anywhere; `merge` turns them into results.
 
-        Each row is for one combination of keys and one pane of time: `pane_start`, the times of the first and the last
-        event in it, and mergeable states. Any number of such batches can be appended to each other.
+        Each row holds one combination of keys and one pane of time: `pane_start`, the times of its first and last
+        event, and mergeable states. Batches of partial results can be appended to each other.
         """
         from factor_windows.engines import spark_panes
 
         return spark_panes.partials(self, events)
 
     def merge(self, panes: DataFrame, *, schema: StructType | DataFrame | None = None) -> Any:
-        """Merge partial results into what `run` would give of all events that they were made from.
+        """Merge partial results into what `run` would give for all their events.
 
-        They may have been made by another plan, if its panes make up the windows of this one, and it has the same keys
-        and functions. Where the notes on their columns were lost, the `schema` of the events is needed.
+        Another plan may have made them, if it has the same keys and functions and its panes add up to the windows of
+        this one. If the metadata of the columns is lost, pass the `schema` of the events.
         """
         from factor_windows.engines import spark_panes
 
@@ -302,10 +302,11 @@ class Plan:
 
         `labels` is a batch with the query's keys and a time. Each of its rows comes out once for every window, with its
         own columns, `window_id`, `window_start` and `window_end`, and the aggregates over the events of its keys in
-        [time - range, time): over no event, what Spark gives over none. Slides and offsets of windows play no role.
+        [time - range, time). Without events there, aggregates are what Spark returns for no rows. Slides and offsets of
+        windows are ignored.
 
-        Without `events`, those of the query's SQL are read, or else the session's table `events`. Several queries give
-        a mapping from names to results.
+        Without `events`, the table in the query's FROM is read, or else the session's table `events`. Several queries
+        give a mapping from names to results.
         """
         from factor_windows.engines import spark_trailing
 
@@ -322,8 +323,8 @@ class Plan:
     ) -> Any:
         """Compute the windows that a stream had not closed when it stopped, from all its events read as a batch.
 
-        `stopped` is the streaming query, or the time up to which its windows were closed. A query that was started
-        again, and had nothing to do, does not know that time; its `checkpoint` does. The result is that of `run`.
+        `stopped` is the streaming query, or the time up to which it closed windows. A restarted query that had nothing
+        to do does not know that time; its `checkpoint` does. The result looks like that of `run`.
         """
         from factor_windows.engines import spark_queries, spark_stream
 
@@ -333,4 +334,4 @@ class Plan:
 
 
 SharedPlan = Plan
-"""The name that plans for several queries had before."""
+"""An earlier name of plans for several queries."""

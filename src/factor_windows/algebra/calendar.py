@@ -1,4 +1,4 @@
-"""Windows of a calendar, windows that grow, and the short forms in which the command line takes all kinds."""
+"""Calendar windows, cumulating windows, and the short forms that the command line accepts."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def calendar(
     step: Duration | None = None,
     name: str = "",
 ) -> Window | Growing:
-    """Make a window of local days, weeks, months, quarters or years of a zone, whatever time zone Spark is in.
+    """Make a window of local days, weeks, months, quarters or years in a time zone, whatever Spark's own zone is.
 
-    `origin` is a local date on which some instance starts: weeks are counted from a Monday, all else from 1 January
+    `origin` is a local date on which an instance starts: weeks count from a Monday, everything else from 1 January
     2000. With a `step` the window grows: month-to-date is `calendar("1 month", step="1 day")`.
 
     >>> calendar("1 month", zone="Europe/Berlin").name, calendar("1 year", origin="2024-04-01").name
@@ -75,7 +75,7 @@ def calendar(
 
 
 def cumulating(range: Duration, *, step: Duration, offset: Duration = timedelta(0), name: str = "") -> Growing:
-    """Make a window that grows by a step until it is full, and then starts anew.
+    """Make a window that grows by a step until it is full, then starts over.
 
     >>> cumulating("1 day", step="1 hour").name
     '1 day + 1 hour'
@@ -160,7 +160,7 @@ def _origin(origin: str | date, clock: Clock) -> int:
 
 
 def parse_window(text: str) -> AnyWindow:
-    """Read the short form of the command line: [name=]range[/slide][+step][[zone]][@offset], or [name=]gapLENGTH.
+    """Parse the short form of the command line: [name=]range[/slide][+step][[zone]][@offset], or [name=]gapLENGTH.
 
     >>> parse_window("1h/10m@5m").name, parse_window("1d+1h").name
     ('1 hour / 10 minutes @ 5 minutes', '1 day + 1 hour')

@@ -1,4 +1,4 @@
-"""Sessions: stretches of events that are never further apart than a gap, by key."""
+"""Sessions: for each key, runs of events that are never further apart than a gap."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Session:
 
 
 def session(gap: Duration, *, name: str = "") -> Session:
-    """Make a window that closes after a gap without events, for each key; an event exactly a gap later is still in it.
+    """Make a session window: for each key it closes after a gap without events. An event exactly a gap later is in it.
 
     >>> session("30 minutes").name
     'session 30 minutes'

@@ -1,4 +1,4 @@
-"""A store: panes of partial results that are appended batch by batch, and read as any windows that they make up."""
+"""A store: panes of partial results, appended batch by batch and read as any windows they add up to."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ Moment = datetime | date | str
 
 
 class Store:
-    """Roll-ups that are kept up to date.
+    """Roll-ups that stay up to date.
 
-    A store holds partial results by keys and pane of time. Appending adds rows and changes none, so late events are
-    welcome at any time, and a batch that is appended again under its name counts once. Any windows that the panes make
-    up can be read.
+    A store holds partial results for each key and pane of time. An append only adds rows, so late events may come at
+    any time, and a batch appended again under the same name counts once. Any windows that the panes add up to can be
+    read.
     """
 
     def __init__(self, spark: SparkSession, place: Place, document: Mapping[str, Any]) -> None:
@@ -70,12 +70,12 @@ class Store:
         delay: Duration | None = None,
         format: str = "parquet",
     ) -> Store:
-        """Begin a store for a query or several that share their panes, in a folder that is new or empty.
+        """Create a store for one query, or several that share panes, in a new or empty folder.
 
-        With the `format` "delta" or "iceberg" the location is the name of a table that is not there yet, or for Delta
-        a path, and versions are transactions of the format's own.
+        With `format` "delta" or "iceberg" the location is the name of a new table (for Delta also a path), and
+        versions are transactions of that format.
 
-        Its panes are the coarsest that make up all windows. `finest` makes them finer, so that other windows can be
+        The panes are the coarsest that add up to all windows. `finest` makes them finer, so that other windows can be
         read later. `delay` is how long after its end a window takes events before `changes` calls it final.
         """
         if format not in FORMATS:
@@ -101,7 +101,7 @@ class Store:
 
     @classmethod
     def open(cls, spark: SparkSession, location: str | PathLike[str]) -> Store:
-        """Open a store that is there, in a folder or a table."""
+        """Open an existing store, in a folder or a table."""
         place = find_place(spark, fspath(location))
         return cls(spark, place, place.open())
 
@@ -112,7 +112,7 @@ class Store:
 
     @property
     def version(self) -> int:
-        """Return the number of the newest version; each append, compaction and expiry makes one."""
+        """Return the number of the newest version; each append, compaction and expiry makes a new one."""
         return self._panes.load().version
 
     @property
@@ -121,9 +121,9 @@ class Store:
         return self._panes.queries
 
     def append(self, events: DataFrame, *, batch: str | None = None) -> int:
-        """Add a batch of events, and return the version that has them.
+        """Add a batch of events and return the version that contains them.
 
-        A batch that is there under the same name is not added again. Without a name, a repeat counts twice.
+        A batch whose name is already in the store is skipped. Without a name, a repeated batch counts twice.
         """
         check_events(events)
         if events.isStreaming:
@@ -140,11 +140,11 @@ class Store:
         trigger: Mapping[str, Any] | None = None,
         on_changes: Callable[[DataFrame, int], None] | None = None,
     ) -> StreamingQuery:
-        """Append every micro-batch of a stream, each exactly once, and return the running query.
+        """Append every micro-batch of a stream exactly once, and return the running query.
 
-        No watermark is needed: late events are welcome. `trigger` is that of Spark, such as {"availableNow": True}.
-        `on_changes` is called after each micro-batch with the rows that are new, as `changes` gives them, and with the
-        version; after a fault it may be called again with the same rows.
+        No watermark is needed: late events count. `trigger` is Spark's, such as {"availableNow": True}. `on_changes` is
+        called after each micro-batch with the changed rows, as `changes` returns them, and the version; after a failure
+        it may be called again with the same rows.
         """
         check_events(events)
         if not events.isStreaming:
@@ -168,13 +168,13 @@ class Store:
         return (writer.trigger(**trigger) if trigger else writer).start()
 
     def adopt(self, events: DataFrame, *, checkpoint: str | PathLike[str]) -> int:
-        """Take over the open windows of a stream that was stopped, and return the version that has them.
+        """Take over the open windows of a stopped stream, and return the version that contains them.
 
-        It is a stream of `plan.run(events, checkpoint=...)` in append mode, and the store has no events yet. Its state
-        is read and set aside, as `state.adopted`, so that `write_stream(events, checkpoint=...)` goes on in the same
-        checkpoint: no event is lost or counted twice. Rows that the stream has written stay as they are. Windows that
-        it had open are the store's, and among its changes. Windows that it did not have are read from where they begin
-        after all that it has seen.
+        The stream is one of `plan.run(events, checkpoint=...)` in append mode; the store must still be empty. The
+        stream's state is read and set aside, as `state.adopted`, so `write_stream(events, checkpoint=...)` continues in
+        the same checkpoint: no event is lost or counted twice. Rows that the stream has written stay as they are. Its
+        open windows become the store's, and appear among the store's changes. Windows that the stream did not compute
+        start after the last event it has seen.
         """
         check_events(events)
         if not events.isStreaming:
@@ -189,11 +189,11 @@ class Store:
         *,
         version: int | None = None,
     ) -> Any:
-        """Compute windows from the panes: those that the store was created for, or any others that these make up.
+        """Compute windows from the panes: those the store was created for, or any others that the panes add up to.
 
-        It gives the windows that start at or after `since` and before `until`. What has expired is not among them. The
-        result is a DataFrame, or for several queries a mapping from names to such. An earlier `version` is read as it
-        was, as long as the format keeps it.
+        Returns the windows that start at or after `since` and before `until`, without expired ones: a DataFrame, or for
+        several queries a mapping from names to DataFrames. An earlier `version` can be read as long as the format keeps
+        it.
         """
         if version is not None and (not isinstance(version, int) or not 0 <= version <= self.version):
             raise OptionError(f"version {version!r} is not among the versions 0 to {self.version} of the store")
@@ -201,11 +201,11 @@ class Store:
         return read_windows(self._panes, manifest, windows, self._starts(manifest, since, until), self._zone(manifest))
 
     def changes(self, since: int, *, windows: Sequence[AnyWindow] | None = None, delay: Duration | None = None) -> Any:
-        """Return the rows whose value is new since a version, as upserts by keys, `window_id` and `window_start`.
+        """Return the rows that changed since a version, as upserts by keys, `window_id` and `window_start`.
 
-        Only windows are computed that new events are in. With a `delay`, here or when the store was created, rows say
-        in `is_final` whether events went so much further than the window's end, and those come again that have just
-        become final. Without one nothing is final, as any event may come.
+        Only windows with new events are computed. With a `delay`, given here or when the store was created, a window is
+        final once events are that far past its end: the column `is_final` says so, and windows that have just become
+        final are returned again. Without a delay nothing is final, since any event may still come.
         """
         manifest = self._panes.load_some()
         if not isinstance(since, int) or not 0 <= since <= manifest.version:
@@ -217,13 +217,13 @@ class Store:
     def explain(
         self, windows: Sequence[AnyWindow] | None = None, since: Moment | None = None, until: Moment | None = None
     ) -> str:
-        """Say which panes answer a read, of which resolution, and in how many files they are."""
+        """Say which panes a read uses, of which resolution, and in how many files."""
         manifest = self._panes.load_some()
         starts = self._starts(manifest, since, until)
         return explain_reading(self._panes, manifest, windows, starts, self._zone(manifest))
 
     def compact(self, *, retain: Duration = "1 hour") -> int:
-        """Merge what was appended, build coarser panes, and return the version.
+        """Merge appended rows, build coarser panes, and return the version.
 
         Files that are no longer read stay for as long as `retain` says, since readers may have begun with them.
         """
@@ -233,7 +233,7 @@ class Store:
         return manifest.version
 
     def expire(self, age: Duration, *, keep: Duration | AnyWindow | None = None, retain: Duration = "1 hour") -> int:
-        """Drop panes that start so long before the last event, and return the version.
+        """Drop panes that are this much older than the last event, and return the version.
 
         Those of `keep`, such as "1 hour", and coarser ones stay, so that their windows can still be read; all others
         can be read from there on only. Without it, nothing that old stays.
@@ -248,7 +248,7 @@ class Store:
         return manifest.version
 
     def describe(self) -> dict[str, Any]:
-        """Describe the store by plain values."""
+        """Describe the store as plain values."""
         manifest = self._panes.load()
         zone = self._zone(manifest)
         return {

@@ -1,4 +1,4 @@
-"""Upserts: rows of a result, or changes of a store, merged into a Delta or Iceberg table."""
+"""Upserts: merge rows of a result, or changes of a store, into a Delta or Iceberg table."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from factor_windows.store.attempts import try_until_first
 
 
 def upsert(rows: DataFrame, table: str, *, by: Sequence[str] | None = None, format: str | None = None) -> None:
-    """Merge rows of a result into a Delta or Iceberg table: those that are there are updated, others inserted.
+    """Merge rows of a result into a Delta or Iceberg table: update existing rows, insert the others.
 
-    Rows are the same if the query's keys, `window_id` and `window_start` are, and `window_end` of windows that grow; or
-    the columns named in `by`. Columns that the table lacks are added to it. A table that is missing is made in the
-    `format`, "delta" or "iceberg", if that is given. The same rows again change nothing, so a micro-batch may be
-    repeated: call it in `foreachBatch`.
+    Rows match on the query's keys, `window_id` and `window_start` (and `window_end` for windows that grow), or on the
+    columns named in `by`. Missing columns are added to the table. A missing table is created if `format` is "delta" or
+    "iceberg". The same rows again change nothing, so a micro-batch may be repeated: call it in `foreachBatch`.
     """
     check_events(rows)
     if rows.isStreaming:
