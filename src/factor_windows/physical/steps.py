@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from factor_windows.algebra.calendar import AnyWindow
-from factor_windows.algebra.pane_row import PaneRow
 from factor_windows.functions.table import State
 from factor_windows.physical.terms import Sql, Term
 
@@ -147,7 +146,8 @@ class Repartition:
 class Unpack:
     """Give each filled slot of a pane row, and each instance that is merged inside it, a row of its own."""
 
-    pane_row: PaneRow
+    starts: tuple[Term, ...]
+    """Where slots begin, once they are sorted."""
     entries: tuple[tuple[int, range], ...]
     """The nodes that are taken out, and the slots of each of their instances."""
     states: tuple[State, ...]
