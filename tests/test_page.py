@@ -186,6 +186,9 @@ KINDS = {
     "calendar windows": lambda: plan_of(
         fw.tumbling("1h"), fw.calendar("1 day", zone=BERLIN), fw.calendar("1 month", zone=BERLIN)
     ),
+    "a year of quarter hours": lambda: plan_of(
+        fw.tumbling("15m"), fw.cumulating("1 day", step="1 hour"), fw.calendar("1 year", zone=BERLIN), function="sum(t)"
+    ),
     "windows that grow": lambda: plan_of(
         fw.cumulating("1 day", step="1 hour"), fw.calendar("1 month", zone=BERLIN, step="1 day", name="month to date")
     ),
@@ -276,6 +279,17 @@ def test_instances_too_short_to_draw_are_counted_between_breaks(opened):
     assert row.locator("line.break").count() == 4
     row.focus()
     assert page.locator("#instance").inner_text().endswith("reads the raw events.")
+
+
+def test_of_very_many_instances_of_a_calendar_the_page_says_about_how_many_there_are(opened):
+    page = opened(KINDS["a year of quarter hours"]())
+    assert re.search(r"about 10\d,\d{3} instances", page.locator("#timeline").inner_text())
+    row = page.locator("#timeline .row", has_text="").last
+    row.focus()
+    page.keyboard.press("ArrowRight")
+    told = page.locator("#instance").inner_text()
+    assert told.startswith("1 year")
+    assert " 0 instances" not in told
 
 
 def test_a_name_is_only_a_name(opened):

@@ -14,7 +14,7 @@ from typing import Any
 from factor_windows.algebra.coverage import stride
 from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.session import Session
-from factor_windows.algebra.slices import Segmentation, Slices
+from factor_windows.algebra.slices import Segmentation, Slices, mean_length
 from factor_windows.algebra.window import Window, readable
 from factor_windows.cost.model import Cost, share
 from factor_windows.cost.spark import SparkCost
@@ -32,7 +32,7 @@ SPAN_RANGES = 3
 SHOWN_FROM = 1_703_980_800_000_000
 """The last day of 2023, from when calendars are drawn: January has begun nowhere yet."""
 MOST_INSTANCES = 2_500
-"""How many instances of a calendar are drawn at most."""
+"""How many instances of a calendar are listed at most; of more, the page says about how many there are."""
 LEAST_SHOWN = 0.0005
 """Nodes with a smaller share of the naive cost are counted in one row."""
 ZOOM = (
@@ -213,8 +213,12 @@ def _lengths(segmentation: Segmentation, base: int, span: int) -> dict[str, Any]
         # Events decide where they are.
         return {"instances": []}
     if _clocks(segmentation) or isinstance(segmentation, Growing):
-        found = islice(_instances(segmentation, base, base + span), MOST_INSTANCES)
-        return {"instances": [[start - base, end - base] for start, end in found]}
+        instances = _instances(segmentation, base, base + span)
+        found = [[start - base, end - base] for start, end in islice(instances, MOST_INSTANCES)]
+        if next(instances, None) is None:
+            return {"instances": found}
+        distance = mean_length(segmentation) if isinstance(segmentation, Slices) else segmentation.distance
+        return {"instances": found, "about": round(span / distance)}
     if isinstance(segmentation, Slices):
         return {"edges": [{"step": step, "offset": (offset - base) % step} for step, offset in segmentation.edges]}
     return {

@@ -99,6 +99,7 @@ function lanes(shown) {
 function row(node, scale) {
   // What can be drawn of a node: its instances, every n-th of those that overlap much, or none that could be told apart.
   const all = instances(node, 0, data.span);
+  if (node.about) return { node, all, shown: [], lane: [] };
   const length = all.length ? (all.at(-1)[1] - all[0][0]) / all.length : 0;
   const range = all.reduce((sum, [start, end]) => sum + end - start, 0) / Math.max(1, all.length);
   if (Math.max(length, Math.min(range, LEAST / scale / 2)) * scale < LEAST && range * scale < 4 * LEAST) return { node, all, shown: [], lane: [] };
@@ -154,7 +155,8 @@ function timeline(place) {
       bars.set(`${node.id} ${start} ${end}`, bar);
       group.append(bar);
     });
-    const note = all.length ? `${all.length.toLocaleString("en")} instances` : "begin and end with the events";
+    const note = node.about ? `about ${node.about.toLocaleString("en")} instances`
+      : all.length ? `${all.length.toLocaleString("en")} instances` : "begin and end with the events";
     if (!shown.length) group.append(...broken(node, all, note, x, top, long(note)));
     if (every > 1) group.append(element("text", { class: "small", x: x(shown[0][0]), y: top + (1 + Math.max(...lane)) * LANE + 10 }, `1 in ${every} shown`));
     const overlay = element("rect", { class: "overlay", y: top, height: LANE - 2, visibility: "hidden" });
@@ -196,7 +198,7 @@ function timeline(place) {
 
 function broken(node, all, note, x, top, long) {
   // Too many to be told apart: a few cells at both ends, which are not to scale, and between two breaks how many there are.
-  const from = all.length ? x(all[0][0]) : x(0), to = all.length ? x(all.at(-1)[1]) : x(data.span);
+  const from = all.length ? x(all[0][0]) : x(0), to = all.length && !node.about ? x(all.at(-1)[1]) : x(data.span);
   const text = element("text", { class: "small", x: all.length ? (from + to) / 2 : from, y: top + 9, "text-anchor": all.length ? "middle" : "start" }, note);
   if (!all.length) return [text];
   const side = Math.max(0, Math.min(9 * 6, (to - from - long - 24) / 2));
@@ -211,10 +213,13 @@ function broken(node, all, note, x, top, long) {
 }
 
 function sentence(node, [start, end]) {
-  const parts = madeOf(node, [start, end]).length;
+  const parent = byId.get(node.parent);
   const own = `${node.label}, from ${moment(start)} to ${moment(end)},`;
-  if (!byId.get(node.parent)) return `${own} reads the raw events.`;
-  return `${own} is made of ${parts} instance${parts === 1 ? "" : "s"} of ${byId.get(node.parent).label}.`;
+  if (!parent) return `${own} reads the raw events.`;
+  // Of very many instances only the first ones are known.
+  if (parent.about && end > parent.instances.at(-1)[1]) return `${own} is made of instances of ${parent.label}.`;
+  const parts = madeOf(node, [start, end]).length;
+  return `${own} is made of ${parts} instance${parts === 1 ? "" : "s"} of ${parent.label}.`;
 }
 
 function moment(micros) {
