@@ -241,12 +241,10 @@ class SparkCost(CostModel):
     def _moving(self, segmentation: Segmentation) -> float:
         """Price the move of what is made from events, row by row or in packs."""
         shuffle, group = self._of_states("shuffle"), self._of_states("group")
-        slot, edge = self.prices.relative("slot"), self.prices.relative("edge")
+        slot = self.prices.relative("slot")
         rows = self.rows(segmentation)
         packed = (
-            self.rows(pack.window) * (shuffle + group)
-            + rows * group
-            + self.rate * (pack.columns * slot + (len(pack.edges) - 1) * edge)
+            self.rows(pack.window) * (shuffle + group) + self.rate * pack.columns * slot + rows * group
             for pack in ways_to_pack(segmentation, self.states)
         )
         return min([rows * (shuffle + group), *packed])

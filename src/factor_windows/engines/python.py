@@ -260,7 +260,6 @@ class _Steps:
             yield {**dict(zip(names.keys, keys, strict=True)), names.start: start, names.node: step.node, **computed}
 
     def _unpacked(self, step: Unpack, row: Row) -> Iterator[Row]:
-        starts = sorted(self.value(term, row) for term in step.starts)
         for node, slots in step.entries:
             if row[step.filled] & sum(1 << slot for slot in slots):
                 states = {}
@@ -268,8 +267,8 @@ class _Steps:
                     parts = [row[slot_column(state.name, slot)] for slot in slots]
                     known = [part for part in parts if part is not None]
                     states[state.name] = parts[0] if len(parts) == 1 else _FOLDS[state.fold](known) if known else None
-                own = {step.start: starts[slots.start], step.node: node}
-                yield {**{name: row[name] for name in step.keeps}, **own, **states}
+                start = row[step.start] + slots.start * step.pane_row.pane.range
+                yield {**{name: row[name] for name in step.keeps}, step.start: start, step.node: node, **states}
 
     def _shown(self, step: Show, row: Row) -> Iterator[Row]:
         keys = {name: row[name] for name in step.keys}

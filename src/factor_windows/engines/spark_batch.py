@@ -300,7 +300,7 @@ def take(step: Step, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:
 
 def _unpacked(step: Unpack, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:
     """Explode the slots, and the instances that are merged from several of them."""
-    words = on_spark.words
+    words, pane = on_spark.words, step.pane_row.pane.range
 
     def constant(values: list[int], type: str) -> str:
         return words.term(look_up(step.slot, "slot", values, type))
@@ -310,13 +310,12 @@ def _unpacked(step: Unpack, rows: DataFrame, on_spark: SparkColumns) -> DataFram
         return f"array({', '.join(merged)})"
 
     first, *more = step.states
-    starts = f"sort_array(array({', '.join(map(words.term, step.starts))})) AS {step.start}"
-    kept = [*step.keeps, starts, step.filled, *(f"{array(state)} AS {state.name}" for state in more)]
+    kept = [*step.keeps, step.start, step.filled, *(f"{array(state)} AS {state.name}" for state in more)]
     exploded = rows.selectExpr(*kept, f"posexplode({array(first)}) AS ({step.slot}, {first.name})")
     masks = constant([sum(1 << slot for slot in slots) for _, slots in step.entries], "int")
     filled = exploded.where(f"{step.filled} & {masks} <> 0")
-    places = constant([slots.start + 1 for _, slots in step.entries], "int")
-    shown = [*step.keeps, f"element_at({step.start}, {places}) AS {step.start}"]
+    lags = constant([slots.start * pane for _, slots in step.entries], "bigint")
+    shown = [*step.keeps, f"{step.start} + {lags} AS {step.start}"]
     shown += [f"{constant([place for place, _ in step.entries], 'int')} AS {step.node}", first.name]
     shown += [f"element_at({state.name}, {step.slot} + 1) AS {state.name}" for state in more]
     return filled.selectExpr(*shown)

@@ -221,5 +221,4 @@ def _depth_note(depth: int, works: dict[int, float]) -> str:
 def _pane_row_note(row: PaneRow, plan: Pass) -> str:
     premerged = [plan.nodes[place].name for place in row.premerged]
     merged = f", where {', '.join(premerged)} {'are' if len(premerged) > 1 else 'is'} merged" if premerged else ""
-    panes = f"panes of {readable(row.edges[0][0])}" if len(row.edges) == 1 else "slices"
-    return f"{row.slots} {panes} are packed into a row{merged}"
+    return f"{row.slots} panes of {readable(row.pane.range)} are packed into a row{merged}"

@@ -50,13 +50,11 @@ from factor_windows.physical.terms import (
     Tick,
     after_edge,
     after_slice_start,
-    edges_passed,
     end_after,
     end_of,
     look_up,
     only_if,
     start_of,
-    starts_of_slots,
     to_slice_end,
 )
 from factor_windows.physical.value_steps import ValueSteps
@@ -516,11 +514,10 @@ class _Compiler:
         """
         row, names = self.layout.pane_row, self.names
         assert row is not None
-        begin, stretch = Column(names.start), (row.window.range, row.window.offset)
-        after = after_edge([stretch], Column(names.time))
-        yield Project(((names.start, Column(names.time) - after),), keeps_others=True)
-        slot = Call("int", (edges_passed(row, begin, Column(names.time) - begin),))
-        yield Project(((names.step, slot),), keeps_others=True)
+        after, stretch = Column(names.entry), (row.window.range, row.window.offset)
+        yield Project(((names.entry, after_edge([stretch], Column(names.time))),), keeps_others=True)
+        slot = Call("int", (after // row.pane.range,))
+        yield Project(((names.start, Column(names.time) - after), (names.step, slot)), keeps_others=True)
         filled = names.entry, Sql(f"bit_or(shiftleft(1, {names.step}))")
         columns = [
             (slot_column(state.name, number), Sql(lift))
@@ -536,12 +533,11 @@ class _Compiler:
         entries = tuple(
             (place, slots)
             for place in self.layout.unpacked(self.plan)
-            for slots in row.slots_of(self.plan.nodes[place].window)
+            for slots in row.slots_of(window_of(self.plan.nodes[place].node))
         )
         keeps = (*names.keys, *self.chunk)
         states = tuple(self.values.states)
-        starts = tuple(starts_of_slots(row, Column(names.start)))
-        return Unpack(starts, entries, states, keeps, names.entry, names.step, names.start, names.node)
+        return Unpack(row, entries, states, keeps, names.entry, names.step, names.start, names.node)
 
     def _shuffle(self) -> Iterator[Step]:
         """Bring all that later levels group into one partition, so that nothing moves again."""
@@ -551,7 +547,7 @@ class _Compiler:
         if layout.distribution not in (Distribution.BY_KEY, Distribution.BY_KEY_AND_CHUNK):
             return
         if self.chunk:
-            offset = layout.pane_row.window.offset if layout.pane_row else 0
+            offset = layout.pane_row.pane.offset if layout.pane_row else 0
             yield Chunk(names.chunk, names.start, layout.chunk, offset, self.longest)
         # Rows in order of time keep the hash table of the next level warm: a third less time for ten windows.
         ordered = tuple(key for key in names.keys if key not in self.target.unsorted)

@@ -177,8 +177,6 @@ def _terms_of(step: Step) -> Iterable[Term]:
             return [term for _, term in columns]
         case Group():
             return [*(term for _, term in step.constants), step.end]
-        case Unpack(starts=starts):
-            return starts
         case Show():
             return [step.start, step.end, *step.values]
         case Aside():
@@ -204,7 +202,7 @@ def _reads(step: Step) -> Iterable[str]:
         case Repartition():
             return [*step.by, *step.sort]
         case Unpack():
-            return [*named, *step.keeps, step.filled]
+            return [*step.keeps, step.filled, step.start]
         case OwnWindow() if step.source != RAW:
             return [name for name, _ in step.aggregates]
         case Show():

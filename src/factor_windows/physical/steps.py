@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from factor_windows.algebra.calendar import AnyWindow
+from factor_windows.algebra.pane_row import PaneRow
 from factor_windows.functions.table import State
 from factor_windows.physical.terms import Sql, Term
 
@@ -146,8 +147,7 @@ class Repartition:
 class Unpack:
     """Give each filled slot of a pane row, and each instance that is merged inside it, a row of its own."""
 
-    starts: tuple[Term, ...]
-    """Where slots begin, once they are sorted."""
+    pane_row: PaneRow
     entries: tuple[tuple[int, range], ...]
     """The nodes that are taken out, and the slots of each of their instances."""
     states: tuple[State, ...]

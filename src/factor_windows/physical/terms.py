@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import inf
 
 from factor_windows.algebra.clock import Clock, empty_days
-from factor_windows.algebra.pane_row import PaneRow
 from factor_windows.algebra.slices import Progression, Slices
 from factor_windows.algebra.window import Window
 
@@ -149,30 +148,6 @@ def to_slice_end(slices: Slices, start: Term) -> Term:
         for clock, edge in slices.calendars
     ]
     return _least([*fixed, *own])
-
-
-def edges_passed(row: PaneRow, begin: Term, after: Term) -> Term:
-    """Count the edges that have passed some time after a stretch began: the slot that a time is in."""
-    passed: Term = Number(0)
-    for edge in row.edges:
-        passed = (after + _since_edge(row, edge, begin)) // edge[0] + passed
-    return passed
-
-
-def starts_of_slots(row: PaneRow, begin: Term) -> Iterator[Term]:
-    """List where the slots of a stretch begin, the first one with the stretch, the others in any order.
-
-    Those that would begin after its end come last, if they are sorted.
-    """
-    yield begin
-    for edge in row.edges:
-        first = begin + edge[0] - _since_edge(row, edge, begin)
-        yield from (first + edge[0] * number for number in range(row.edges_of(edge)))
-
-
-def _since_edge(row: PaneRow, edge: Progression, begin: Term) -> Term:
-    """Return how long before a stretch a progression had its last edge."""
-    return Number(0) if row.meets(edge) else (begin - edge[1]) % edge[0]
 
 
 def start_of(window: Window, time: Term) -> Term:

@@ -113,8 +113,6 @@ class Work:
         scans, scanned = self._scans(layout)
         moves, moved = moves + windowed + scans, moved + sorted_rows + scanned
         row = layout.pane_row
-        # The slot of a slice takes a remainder of the stretch's start for each edge, and one of the time since then.
-        edges *= 2 if row else 1
         unpacked = sum(rows[place] for place in layout.unpacked(self.plan)) if row else 0.0
         # What is shown from a level is finished there once more, for the next one.
         levels = layout.levels[:-1] if layout.asides else ()
