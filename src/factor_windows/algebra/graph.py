@@ -167,9 +167,9 @@ class CoverageGraph:
         """List the nodes, without the virtual root."""
         return tuple(self.parents)
 
-    def extended(self, factors: Iterable[Node]) -> CoverageGraph:
-        """Add factor windows, with every edge that is true for them."""
-        return CoverageGraph.of((*self.nodes, *factors), self.kind)
+    def parents_with(self, factors: Iterable[Node]) -> dict[Node, tuple[Node, ...]]:
+        """Return the nodes that each node can read if factor windows are added."""
+        return _parents(tuple(dict.fromkeys((*self.nodes, *factors))), self.kind)
 
 
 def _parents(nodes: tuple[Node, ...], kind: Kind) -> dict[Node, tuple[Node, ...]]:

@@ -28,6 +28,8 @@ DENSEST = 10_000
 """The shortest time, in microseconds, in which a key is assumed to have that many."""
 FEWEST_SESSIONS = 1e-4
 """What share of the events ends a session at least: real events come in bursts, with silence between."""
+MANY_PARENTS = 50
+"""From how many parents on what they share is counted once."""
 VALUES = 20.0
 """How many values a key is assumed to have, of those that a function counts, if nobody says."""
 
@@ -291,6 +293,28 @@ class SparkCost(CostModel):
             return own.of(node.window, parent.window)
         saved = above.rows(node.window) - own.rows(node.window)
         return above.of(node.window, parent.window) - saved * self._of_states("group")
+
+    def price_each(self, node: Node, parents: Sequence[Node]) -> list[Cost]:
+        """Count what the node makes once for all parents that are windows like it, of which there may be a thousand."""
+        own, window = self.by(node.keys), node.window
+        is_few = len(parents) < MANY_PARENTS or not own.overlap_safe or own.values
+        if is_few or not isinstance(window, Window) or window.clock is not None:
+            return [self.price(node, parent) for parent in parents]
+        count, weight, made = own.recurrence_count(window), own._of_states("merge"), None
+        per_time = own.rate / own.keys / own.unit
+        prices: list[Cost] = []
+        for each in parents:
+            parent = each.window
+            if not isinstance(parent, Window) or parent.clock != window.clock or self.by(each.keys) is not own:
+                prices.append(self.price(node, each))
+                continue
+            reads: float = multiplier(parent, window)
+            if own.sparse_covers:
+                reads = min(reads, fewest(parent, window) * window.slide / parent.slide)
+            if made is None:
+                made = own.overhead(window, parent)
+            prices.append(count * (reads * -expm1(-per_time * parent.length)) * weight + made)
+        return prices
 
     def naive(self, node: Node) -> Cost:
         """Count the updates of a node that Spark's own window() computes, which knows no packs.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from factor_windows.algebra.graph import CoverageGraph, Node
 from factor_windows.algebra.slices import display_key
 from factor_windows.cost.model import CostModel
@@ -24,6 +26,7 @@ def cheapest_parent(node: Node, parents: tuple[Node, ...], cost: CostModel) -> N
     return min((parent for parent, price in zip(parents, prices, strict=True) if price == least), key=longest_first)
 
 
+@lru_cache(maxsize=4096)
 def longest_first(node: Node) -> tuple[int, ...]:
     """Return what is least for the longest of several nodes."""
     length, distance, *offset = display_key(node.window)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from factor_windows.algebra.clock import Clock
 from factor_windows.algebra.graph import CoverageGraph, Node, stands_for, window_of
@@ -31,22 +31,30 @@ def best_factors(graph: CoverageGraph, cost: CostModel) -> dict[Node, None]:
 
 
 def cheapest_with(factors: Collection[Node], graph: CoverageGraph, cost: CostModel, shared: Tree) -> Tree:
-    """Let every node read its cheapest parent, the factor windows that pay among them; `shared` is without these."""
+    """Let every node read its cheapest parent, the factor windows that pay among them; `shared` is without these.
+
+    Of the query's own windows only the cheapest parent can be cheaper than the factor windows.
+    """
     if not factors:
         return shared
-    extended = graph.extended(factors)
-    tree = _without_losers(cheapest_parents(extended, cost), factors, extended, cost)
+    parents = {
+        node: tuple(each for each in found if node not in shared or each in factors or each == shared[node])
+        for node, found in graph.parents_with(factors).items()
+    }
+    cheapest = {node: cheapest_parent(node, found, cost) for node, found in parents.items()}
+    tree = _without_losers(cheapest, factors, parents, cost)
     return tree if total(tree, cost) < total(shared, cost) else shared
 
 
 def places(graph: CoverageGraph, cost: CostModel) -> Iterator[tuple[Place, frozenset[str]]]:
     """List the places for a factor window, each with the keys it must carry."""
+    windows_of = {node: stands_for(node) for node in graph.nodes}
     for above, below in graph.children.items():
         if above is not None and isinstance(above.window, Session):
             continue
         by_clock: dict[Clock | None, tuple[list[Window], set[frozenset[str]]]] = {}
         for node in below:
-            window = stands_for(node)
+            window = windows_of[node]
             windows, keys = by_clock.setdefault(window.clock, ([], set()))
             windows.append(window)
             keys.add(node.keys)
@@ -60,7 +68,9 @@ def total(tree: Tree, cost: CostModel) -> Cost:
     return sum(cost.price(node, parent) for node, parent in tree.items())
 
 
-def _without_losers(tree: Tree, factors: Collection[Node], graph: CoverageGraph, cost: CostModel) -> Tree:
+def _without_losers(
+    tree: Tree, factors: Collection[Node], parents: Mapping[Node, tuple[Node, ...]], cost: CostModel
+) -> Tree:
     """Drop the factor windows without which the tree costs no more, until every one left is worth its cost.
 
     The paper counts each benefit as if the windows below had no better parent, which may overrate it.
@@ -72,9 +82,7 @@ def _without_losers(tree: Tree, factors: Collection[Node], graph: CoverageGraph,
         for factor in [node for node in kept if node in factors]:
             readers = [node for node, parent in kept.items() if parent is factor]
             instead = {
-                node: cheapest_parent(
-                    node, tuple(p for p in graph.parents[node] if p in kept and p is not factor), cost
-                )
+                node: cheapest_parent(node, tuple(p for p in parents[node] if p in kept and p is not factor), cost)
                 for node in readers
             }
             loss = sum(cost.price(node, parent) - cost.price(node, factor) for node, parent in instead.items())
