@@ -19,7 +19,7 @@ test: $(VENV)/.installed-dev setup ## install what tests need, and run all but t
 	@scripts/ensure-chromium
 	@$(BIN)/pytest --numprocesses 2 --dist worksteal -m "not cluster and not long"
 
-long: $(VENV)/.installed-dev setup ## the tests that take long: real data, kills, new processes, all zones, examples
+long: $(VENV)/.installed-dev setup ## the tests that take long: real data, kills, new processes, all zones, examples, more seeds
 	@$(BIN)/pytest --numprocesses 2 --dist worksteal -m long tests
 
 check: $(VENV)/.installed-dev ## format, lint, types, import direction, tests

@@ -1,6 +1,11 @@
 """Events, windows and functions drawn at random, with all that is awkward about real ones."""
 
+import pytest
+
 from factor_windows import Window
+
+QUICK = 6
+"""How many seeds of a test `make check` runs; `make long` runs the others."""
 
 EXACT = [
     "min(v)", "max(n)", "count(*)", "count(v)", "sum(n)", "sum(d)", "avg(d)", "count_if(ok)", "bool_and(ok)",
@@ -12,6 +17,13 @@ FLOATING = [
     "stddev_samp(v) FILTER (WHERE n > 2)", "covar_pop(v, n)", "covar_samp(n, i)", "variance(d)", "corr(v, n)",
 ]  # fmt: skip
 HOLISTIC = ["median(n)", "percentile(v, 0.25) AS p25", "count(DISTINCT i)", "count(DISTINCT s, ok)"]
+
+
+def seeds(numbers):
+    """Give a test seeds, of which all but the first few take long together."""
+    return [
+        pytest.param(seed, marks=[pytest.mark.long] if place >= QUICK else []) for place, seed in enumerate(numbers)
+    ]
 
 
 def events_of(rng, spark):

@@ -22,6 +22,7 @@ def folders(spark, tmp_path):
     return Folders(spark, tmp_path, None)
 
 
+@pytest.mark.long
 def test_a_case_is_timed_and_checked_for_every_contender(spark, folders, monkeypatch):
     for name in ("ENOUGH", "ENOUGH_NAIVE"):
         monkeypatch.setattr(batch, name, float("inf"))
@@ -43,6 +44,7 @@ def test_plans_that_run_the_same_way_are_run_once_for_all(spark, folders):
     assert plans[0] != measured.seconds["naive"]
 
 
+@pytest.mark.long
 def test_other_engines_give_the_same_rows(spark, folders):
     case = Case("peers", "devices", 5_000, "some", WINDOWS, contenders=(*PEERS, ALONE))
     measured = measure(spark, case, folders, repeats=1, random=Random(7))

@@ -264,6 +264,7 @@ def stream_in(spark, folder):
     return stream_of(spark, folder / "in", SCHEMA, delay="1 hour")
 
 
+@pytest.mark.long
 def test_a_stream_over_a_change_of_clocks_gives_batchs_rows_and_flush_the_rest(spark, one_partition, tmp_path):
     rng = random.Random(1)
     events = write_batches(spark, tmp_path / "in", batches_of(rng), SCHEMA)
@@ -287,6 +288,7 @@ def test_update_and_complete_end_with_what_batch_gives(spark, one_partition, tmp
     assert_equal(QUERY, by_instance(QUERY, found), by_instance(QUERY, naive(QUERY, events)))
 
 
+@pytest.mark.long
 def test_a_checkpoint_goes_on_in_the_middle_of_local_days(spark, one_partition, tmp_path):
     rng, place = random.Random(3), tmp_path / "state"
     batches = batches_of(rng, files=2)

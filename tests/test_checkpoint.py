@@ -44,6 +44,7 @@ def plan_of(*lengths, search="best", **changed):
     )
 
 
+@pytest.mark.long
 def test_what_is_named_otherwise_reordered_or_left_out_goes_on(spark, tmp_path):
     stream, place = ticking(spark), tmp_path / "state"
     first = Query(**COMMON, windows=WINDOWS, aggregates=["sum(value)", "max(value)", "count(*) AS n"])
@@ -150,6 +151,7 @@ def test_columns_that_are_dropped_stay_in_the_state(spark, tmp_path):
     assert rows_of(spark.read.parquet(f"{tmp_path}/again")) == rows_of(expected.drop("max(value)"))
 
 
+@pytest.mark.long
 def test_a_query_that_is_gone_leaves_the_others_as_they_were(spark, tmp_path):
     stream, place = ticking(spark), tmp_path / "state"
     low = Query(**TWO | {"windows": [tumbling("20s")]}, where="value % 2 = 0", name="low")
@@ -202,6 +204,7 @@ def test_a_damaged_note_is_refused(spark, tmp_path):
         plan_of(20).run(ticking(spark), checkpoint=tmp_path)
 
 
+@pytest.mark.long
 def test_a_checkpoint_of_an_earlier_version_goes_on(spark, tmp_path):
     ZipFile(KEPT).extractall(tmp_path)
     place = tmp_path / "one_query"

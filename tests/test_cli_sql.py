@@ -102,6 +102,7 @@ def test_verify_tells_what_times_can_tell(query, readings, tmp_path, inside, tak
     assert ("Predicted and measured" in page.read_text()) == (gain is not None)
 
 
+@pytest.mark.long
 def test_verify_writes_once_and_times_nothing_that_spark_kept(readings, tmp_path, inside, take, spark, monkeypatch):
     script = tmp_path / "script.sql"
     script.write_text(SCRIPT)
@@ -142,6 +143,7 @@ SELECT DeviceID, window.end AS e, max(T) AS high FROM Input
 """
 
 
+@pytest.mark.long
 def test_run_writes_a_result_for_every_statement(readings, tmp_path, inside):
     script = tmp_path / "script.sql"
     script.write_text(SCRIPT)

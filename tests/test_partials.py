@@ -50,6 +50,7 @@ def test_partials_of_any_split_merge_to_what_a_run_gives(spark, name, keys):
     assert_same(by_instance(query, merged), by_instance(query, expected))
 
 
+@pytest.mark.long
 def test_several_queries_merge_by_name(spark):
     queries = [
         query_of(FIXED, ["sum(v)"], name="all"),

@@ -73,6 +73,7 @@ def _micros(text):
     return (time - EPOCH) // timedelta(microseconds=1)
 
 
+@pytest.mark.long
 def test_layouts_of_all_depths_give_what_session_window_gives(spark):
     query = fw.Query(time="ts", keys=["k"], windows=SETS["beside other windows"], aggregates=AGGREGATES)
     events = frame_of(spark, rows_of(random.Random(5)))
@@ -224,6 +225,7 @@ def _end(group):
     return datetime.fromisoformat(group[-1]).replace(tzinfo=UTC)
 
 
+@pytest.mark.long
 def test_a_stream_in_complete_mode_has_sessions_and_one_that_updates_has_none(spark, tmp_path):
     schema = "ts timestamp, k string, v int"
     events = write_batches(spark, tmp_path / "in", batches_of(random.Random(3)), schema)

@@ -6,7 +6,7 @@ import random
 import duckdb
 import pytest
 from comparing import assert_equal, by_instance, columns_of, equal
-from generated import EXACT, FLOATING, HOLISTIC, events_of, windows_of
+from generated import EXACT, FLOATING, HOLISTIC, events_of, seeds, windows_of
 from pyspark.sql import functions as F
 
 from factor_windows import (
@@ -32,7 +32,7 @@ CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "15"))
 """How many queries are generated; each takes a second or more, so a longer look is for those who ask for it."""
 
 
-@pytest.mark.parametrize("seed", range(CASES))
+@pytest.mark.parametrize("seed", seeds(range(CASES)))
 def test_a_generated_query_gives_what_naive_spark_gives(request, spark, seed):
     if seed % 5 == 0:
         request.getfixturevalue("compiled")
@@ -171,6 +171,7 @@ def test_sparse_keys_move_raw_events_once(spark):
     assert_equal(query, by_instance(query, plan.run(events)), by_instance(query, naive(query, events)))
 
 
+@pytest.mark.long
 def test_a_hundred_windows_and_a_long_hop_run(spark):
     events = spark.range(300).selectExpr("timestamp_micros(id * 1000000) AS ts", "CAST(id % 7 AS double) AS v")
     windows = [tumbling(f"{n} seconds") for n in range(2, 100)] + [
@@ -235,6 +236,7 @@ def test_constant_values_have_no_variance(spark):
     assert_equal(query, by_instance(query, optimize(query).run(events)), by_instance(query, naive(query, events)))
 
 
+@pytest.mark.long
 def test_sketches_stay_within_their_error(compiled, spark):
     events = spark.range(15_000).selectExpr(
         "timestamp_micros(id * 10000) AS ts",
@@ -430,7 +432,7 @@ def only_packed(layouts):
     return chosen
 
 
-@pytest.mark.parametrize("seed", range(3000, 3000 + CASES))
+@pytest.mark.parametrize("seed", seeds(range(3000, 3000 + CASES)))
 def test_packed_panes_give_what_naive_spark_gives(request, spark, monkeypatch, seed):
     """Nulls, empty slots, offsets, times before 1970, several states, and chunks whose edges many instances cross."""
     monkeypatch.setattr(choose, "CHUNK_RANGES", 1)
@@ -486,7 +488,7 @@ def only_scanned(layouts):
     return chosen
 
 
-@pytest.mark.parametrize("seed", range(6000, 6000 + CASES))
+@pytest.mark.parametrize("seed", seeds(range(6000, 6000 + CASES)))
 def test_prefix_and_suffix_scans_give_what_naive_spark_gives(request, spark, monkeypatch, seed):
     """Functions of every kind, null as a key, panes that are shown, offsets, and chunks that instances reach across."""
     monkeypatch.setattr(choose, "CHUNK_RANGES", 1)
@@ -525,7 +527,7 @@ def only_asides(layouts):
     return chosen
 
 
-@pytest.mark.parametrize("seed", range(4000, 4000 + CASES))
+@pytest.mark.parametrize("seed", seeds(range(4000, 4000 + CASES)))
 def test_levels_that_show_what_they_compute_give_what_naive_spark_gives(spark, monkeypatch, seed):
     """Windows that are shown and read, hidden ones beside them, slices that are a window since 1970."""
     monkeypatch.setattr(choose, "layouts", only_asides(choose.layouts))

@@ -133,6 +133,7 @@ def test_slices_run_on_a_stream(spark, tmp_path):
     assert_closed(query, spark.table("sliced"), by_instance(query, naive(query, events)), watermark_of(running))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("chained")
 def test_ladders_run_as_one_chain(spark, tmp_path):
     rng = random.Random(3)
@@ -192,6 +193,7 @@ A union of three or more chains of two stateful operators loses rows in Spark 4.
 """
 
 
+@pytest.mark.long
 def test_spark_still_loses_rows_in_a_union_of_three_chains(spark, tmp_path):
     """If this fails, Spark has mended it; plans would still be one chain, as that is quicker."""
     rng = random.Random(5)

@@ -177,6 +177,7 @@ def rocksdb(spark):
     spark.conf.unset("spark.sql.streaming.stateStore.providerClass")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("rocksdb")
 def test_a_micro_batch_that_the_stream_has_not_finished_is_the_stores(spark, tmp_path):
     zone = {"zone": "Europe/Berlin"}
@@ -207,6 +208,7 @@ def begun(folder, plan, events, **options):
     return folder
 
 
+@pytest.mark.long
 def test_what_a_store_cannot_go_on_with_is_refused(spark, tmp_path):
     (tmp_path / "in").mkdir()
     events = stream_of(spark, tmp_path / "in", SCHEMA)

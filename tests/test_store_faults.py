@@ -192,6 +192,7 @@ def test_an_append_that_always_comes_too_late_gives_up(spark, tmp_path, monkeypa
         store.append(frame(spark, rows_of(1, 5)))
 
 
+@pytest.mark.long
 def test_a_number_that_is_free_again_is_not_taken(spark, tmp_path):
     query = query_of(FIXED)
     store = fw.Store.create(spark, tmp_path / "store", query)

@@ -70,6 +70,7 @@ def test_flush_after_a_restart_with_nothing_new_goes_by_the_checkpoint(spark, tm
         plan.flush(events, checkpoint=tmp_path / "elsewhere")
 
 
+@pytest.mark.long
 def test_flush_after_a_join_of_streams_loses_no_window(spark, tmp_path):
     # A join drops what is not after Spark's first watermark, 1970.
     events = write(spark, tmp_path / "in", *(range(low, low + 30, 5) for low in range(1, 121, 30)))
@@ -139,6 +140,7 @@ def test_a_chain_is_refused_where_spark_has_one_watermark_for_all_operators(spar
     )
 
 
+@pytest.mark.long
 def test_windows_across_1970_are_those_of_the_window_by_window_query(spark, tmp_path):
     write(spark, tmp_path / "in", range(-95, -40, 5), range(-40, 5, 5), range(5, 40, 5), [90])
     stream = stream_in(spark, tmp_path, "0 seconds")

@@ -105,6 +105,7 @@ def test_dense_groups_are_merged_from_sketches(spark, tmp_path):
     assert "kll_merge_agg" in physical_text(plan.run(events))
 
 
+@pytest.mark.long
 def test_several_queries_with_sparse_sketches_read_the_events_once(spark, tmp_path):
     """They cannot run as they are, each by itself; Spark's own functions compute all their windows in one scan."""
     events = saved(spark, tmp_path / "events", per_minute=3, minutes=2_000)
