@@ -27,9 +27,11 @@ from factor_windows.explain.candidates import considered
 from factor_windows.functions.table import Kind
 from factor_windows.search import integer_program
 from factor_windows.search.benefit import Place
+from factor_windows.search.cheapest_parents import cheapest_parents
 from factor_windows.search.covering_factor import best_covering_factor
 from factor_windows.search.divisors import divisors
 from factor_windows.search.exact import cheapest_tree
+from factor_windows.search.factor import best_factors
 from factor_windows.search.panes import common_panes, ladders
 from factor_windows.search.partitioning_factor import partitioning_candidates
 
@@ -509,3 +511,31 @@ def test_what_bounds_leave_out_is_in_no_cheapest_tree(monkeypatch, seed, tumblin
     made = random_windows(14, tumbling=tumbling, seed=seed)
     optimize(small(made, "sum(v)" if tumbling else "min(v)"), rate=10, unit="1 second", time_limit=60)
     assert seen
+
+
+@pytest.mark.parametrize("function", ["min(t)", "approx_count_distinct(t)"])
+@pytest.mark.parametrize("cost", ["paper", "spark"])
+@pytest.mark.parametrize("keys", [[], ["device"]])
+def test_many_parents_are_priced_as_each_by_itself(function, cost, keys):
+    windows = [hopping(f"{length} seconds", f"{1 + length % 2} seconds") for length in range(4, 160)]
+    query = Query(time="ts", keys=keys, windows=windows, aggregates=[function])
+    model = optimize(query, search="none", cost=cost, rate=7, unit="1 second").passes[0].cost_model
+    graph = CoverageGraph.of_query(query)
+    node = max(graph.nodes, key=lambda each: len(graph.parents[each]))
+    parents = graph.parents[node]
+    assert len(parents) > 100
+    assert model.price_each(node, parents) == [model.price(node, parent) for parent in parents]
+
+
+@settings(max_examples=40, deadline=None)
+@given(window_sets(most=6, longest=40), rates, st.sampled_from(["paper", "spark"]))
+def test_no_window_of_the_query_becomes_a_cheaper_parent_when_factor_windows_come(made, rate, cost):
+    """So only the cheapest one is looked at again."""
+    query = Query(time="t", windows=made, aggregates=["min(v)"])
+    model = optimize(query, search="none", cost=cost, rate=rate, unit="1 microsecond").passes[0].cost_model
+    graph = CoverageGraph.of_query(query)
+    shared, factors = cheapest_parents(graph, model), best_factors(graph, model)
+    extended = CoverageGraph.of((*graph.nodes, *factors), graph.kind)
+    anew = cheapest_parents(extended, model)
+    assert all(anew[node] in factors or anew[node] == shared[node] for node in graph.nodes)
+    assert extended.parents == graph.parents_with(factors)
