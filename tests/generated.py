@@ -4,7 +4,7 @@ import pytest
 
 from factor_windows import Window
 
-QUICK = 6
+QUICK = 4
 """How many seeds of a test `make check` runs; `make long` runs the others."""
 
 EXACT = [
