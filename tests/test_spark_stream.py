@@ -29,7 +29,7 @@ from factor_windows.engines.spark_stream import CHANGELOG, STATE_STORE
 from factor_windows.physical.choose import choose_layout
 from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
-from factor_windows.spark.watermark import EVENT_TIME, WATERMARK
+from factor_windows.spark.watermark import OF_A_WINDOW, WATERMARK
 
 KILLS = int(os.environ.get("FACTOR_WINDOWS_KILLS", "1"))
 SCHEMA = "ts timestamp, k string, v double"
@@ -153,8 +153,8 @@ def test_spark_marks_event_time_as_we_do(spark):
     stream = spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
     assert stream.schema["timestamp"].metadata[WATERMARK] == 1000
     window = stream.select(F.window("timestamp", "10 seconds")).schema["window"]
-    assert set(window.metadata) == set(EVENT_TIME)
-    assert window.metadata["spark.timeWindow"] == EVENT_TIME["spark.timeWindow"]
+    assert set(window.metadata) == set(OF_A_WINDOW)
+    assert window.metadata["spark.timeWindow"] == OF_A_WINDOW["spark.timeWindow"]
 
 
 def test_mistakes_are_explained(spark, tmp_path):

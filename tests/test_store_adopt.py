@@ -9,6 +9,8 @@ from comparing import assert_equal, by_instance
 from file_streams import EPOCH, finish, stream_of, write_batches
 
 import factor_windows as fw
+from factor_windows.engines import spark_stream
+from factor_windows.engines.event_time_key import EventTimeKey
 from factor_windows.engines.spark_stream import ROCKSDB
 
 pytestmark = pytest.mark.usefixtures("one_partition")
@@ -167,6 +169,20 @@ def test_every_function_whose_state_is_known_goes_on(spark, tmp_path):
     moved.arrive(3)
     moved.write(store)
     store.compact()
+    moved.assert_reads(store)
+
+
+@pytest.mark.usefixtures("chained")
+def test_a_stream_of_an_earlier_version_is_adopted(spark, tmp_path, monkeypatch):
+    """Earlier versions kept the start and the end of an instance in a struct."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr(spark_stream, "EventTimeKey", lambda names, time, _: EventTimeKey(names, time, True))
+        moved = Moved(spark, tmp_path, query_of())
+    [note] = (moved.checkpoint / "factor-windows").glob("*.txt")
+    assert '"keyed_by_window": true' in note.read_text(encoding="utf-8")
+    store = moved.adopt()
+    moved.arrive(3)
+    moved.write(store)
     moved.assert_reads(store)
 
 

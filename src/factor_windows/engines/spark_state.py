@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 from factor_windows import physical
 from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.slices import Segmentation
+from factor_windows.engines.event_time_key import EventTimeKey
 from factor_windows.engines.spark_batch import take
 from factor_windows.engines.spark_buffers import column, has_buffers, read_buffers
 from factor_windows.engines.spark_columns import SparkColumns
@@ -22,7 +23,7 @@ from factor_windows.errors import StoreError
 from factor_windows.physical import Target
 from factor_windows.physical.steps import Group, Step
 from factor_windows.spark.checkpoint import Note
-from factor_windows.spark.types import microseconds, types_of
+from factor_windows.spark.types import types_of
 
 OPERATOR = "stateStoreSave"
 """What Spark calls the operator of an aggregation."""
@@ -36,6 +37,7 @@ class StreamState:
         """Take the note of a checkpoint, the stream of events, of which no event is read, and the last micro-batch."""
         self.plan, self.events, self.place, self.batch = bare(note.plan), events, place, batch
         self.on_spark = self._columns(note)
+        self.key = EventTimeKey(self.on_spark.names, self.on_spark.types.time, note.keyed_by_window)
         self._check_aggregates()
         names, values = self.on_spark.names, self.on_spark.types.values
         self.compiled = physical.compile(self.plan, Target(names, values, streaming=True, levels=note.levels))
@@ -69,20 +71,19 @@ class StreamState:
         Nothing, if no window of the first operator is open. Each event is in an instance of every window of it: in one
         that is open, or one that is closed.
         """
-        names, time, nodes = self.on_spark.names, self.on_spark.types.time, self.compiled.layout.levels[0].nodes
-        node = f"key.{names.node}" if len(nodes) > 1 else str(nodes[0])
-        times = (f"{microseconds(f'key.{self._window}.{side}', time)} AS {side}" for side in ("start", "end"))
-        rows = self._state(0).selectExpr(f"{node} AS node", *times)
+        names, nodes = self.on_spark.names, self.compiled.layout.levels[0].nodes
+        node = names.node if len(nodes) > 1 else str(nodes[0])
+        rows = (
+            self._state(0)
+            .select("key", "key.*")
+            .selectExpr(f"{node} AS node", f"{self.key.start} AS start", f"{self.key.end} AS end")
+        )
         found = rows.groupBy("node").agg(F.max("start"), F.max("end")).collect()
         if not found:
             return None
         # One that grows has instances that begin, as it counts them, after an event in them.
         reached = [start for place, start, _ in found if not isinstance(self.plan.nodes[place].window, Growing)]
         return max([edge, *reached]), min(max(edge, end) for _, _, end in found)
-
-    @property
-    def _window(self) -> str:
-        return f"{self.on_spark.names.prefix}window"
 
     def _columns(self, note: Note) -> SparkColumns:
         """Return the columns whose states are those of the note: as in this version, or as in an earlier one."""
@@ -138,9 +139,8 @@ class StreamState:
 
     def _kept(self, level: int) -> DataFrame:
         """Read the state of an operator as rows of its level."""
-        names, time, (_, group) = self.on_spark.names, self.on_spark.types.time, self._levels[level]
+        names, (_, group) = self.on_spark.names, self._levels[level]
         state = self._state(level)
-        by = [self._window if name == names.start else name for name in group.by]
         key, value = (state.schema[name].dataType for name in ("key", "value"))
         assert isinstance(key, T.StructType)
         assert isinstance(value, T.StructType)
@@ -149,14 +149,14 @@ class StreamState:
         if states is None and not level:
             # Later levels merge columns, of which no two are the same.
             states = read_buffers(texts, value.names, cache(self._as_optimized))
-        if states is None or key.names != by:
+        if states is None or key.names != self.key.by(group):
             raise StoreError(f"the state in {self.place!r} is laid out in a way that this version does not know")
         # Of columns that are called the same none can be named.
         renamed = T.StructType([T.StructField(column(n), field.dataType) for n, field in enumerate(value)])
-        rows = state.select("key", state["value"].cast(renamed).alias("value")).select("key", "value.*")
+        rows = state.select("key", state["value"].cast(renamed).alias("value")).select("key.*", "value.*")
         return rows.selectExpr(
-            *(f"key.{name} AS {name}" for name in group.by if name != names.start),
-            f"{microseconds(f'key.{self._window}.start', time)} AS {names.start}",
+            *(name for name in group.by if name != names.start),
+            f"{self.key.start} AS {names.start}",
             *(f"{self.on_spark.words.term(term)} AS {name}" for name, term in group.constants),
             *(f"{text} AS {name}" for text, (name, _) in zip(states, group.aggregates, strict=True)),
         )

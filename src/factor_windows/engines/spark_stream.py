@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from factor_windows import physical
 from factor_windows.algebra.session import Session
 from factor_windows.engines import spark_batch
+from factor_windows.engines.event_time_key import EventTimeKey
 from factor_windows.engines.spark_columns import SparkColumns, with_columns
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.functions.expression import quoted
@@ -28,7 +29,6 @@ from factor_windows.spark.restricted import is_refusal
 from factor_windows.spark.result import apply_post_aggregation, note_windows
 from factor_windows.spark.types import microseconds, timestamp, types_of
 from factor_windows.spark.watermark import (
-    EVENT_TIME,
     WATERMARK,
     check_chains,
     check_event_time,
@@ -179,6 +179,7 @@ class _Stream:
         self.on_spark = SparkColumns(plan.query, events, earlier=earlier)
         # What Spark keeps of an operator has the layout that the checkpoint was begun with.
         kept = note.levels if note else None
+        self.key = EventTimeKey(self.on_spark.names, self.on_spark.types.time, bool(note and note.keyed_by_window))
         names, values = self.on_spark.names, self.on_spark.types.values
         # Spark chains stateful operators in append mode only.
         target = Target(names, values, streaming=True, is_one_operator=mode != "append", levels=kept)
@@ -192,7 +193,8 @@ class _Stream:
             types = types_of(query, self.events, PREFIX, earlier=self.earlier)
         states = tuple((state.lift, state.combine) for state in types.states)
         direct = tuple(each.direct for each in types.results)
-        return Note(self.compiled.plan, self.compiled.layout.levels, states or direct, self.mode, derived)
+        layout = self.compiled.layout
+        return Note(self.compiled.plan, layout.levels, states or direct, self.mode, derived, self.key.is_window)
 
     def result(self) -> DataFrame:
         """Write the steps down, each as an operator."""
@@ -209,21 +211,15 @@ class _Stream:
         return shown.withMetadata("window_end", {WATERMARK: 0}) if in_time else shown
 
     def _group(self, group: Group, rows: DataFrame) -> DataFrame:
-        """Group by a window that Spark knows to be event time."""
+        """Group by instances whose ends Spark knows to be event time."""
         if group.sessions is not None:
             return self._group_with_sessions(group, group.sessions, rows)
-        names, words, time = self.on_spark.names, self.on_spark.words, self.on_spark.types.time
-        window = f"{names.prefix}window"
-        end = words.term(group.end)
-        instance = F.struct(
-            F.expr(timestamp(names.start, time)).alias("start"), F.expr(timestamp(end, time)).alias("end")
-        )
-        rows = rows.select("*", instance.alias(window, metadata=EVENT_TIME))
-        by = [window if name == names.start else name for name in group.by]
+        names, key = self.on_spark.names, self.key
+        rows = key.added_to(rows, self.on_spark.words.term(group.end))
         others = [name for name in group.by if name != names.start]
-        start = f"{microseconds(f'{window}.start', time)} AS {names.start}"
         computed = (name for name, _ in (*group.constants, *group.aggregates))
-        return self.on_spark.group(group, rows, by).selectExpr(*others, start, *computed)
+        grouped = self.on_spark.group(group, rows, key.by(group))
+        return grouped.selectExpr(*others, f"{key.start} AS {names.start}", *computed)
 
     def _group_with_sessions(self, group: Group, sessions: Sessions, rows: DataFrame) -> DataFrame:
         """Group by Spark's session_window, which merges rows whose times meet; others, by their start, never do.

@@ -42,12 +42,21 @@ class Note:
     mode: str
     derived: Mapping[str, str] | None = field(default_factory=dict)
     """Columns that several queries compute from the events first; `None` in notes older than these."""
+    keyed_by_window: bool = False
+    """Whether the state has the start and the end of an instance in a struct, as in notes that do not say."""
 
     def to_json(self) -> str:
         """Write the note; `from_json` reads it."""
         levels = [[asdict(each) for each in level.assigners] for level in self.levels]
-        own = {"levels": levels, "states": self.states, "mode": self.mode, "derived": self.derived}
-        return json.dumps({**own, "plan": pass_to_json(self.plan)})
+        found: dict[str, Any] = {
+            "levels": levels,
+            "states": self.states,
+            "mode": self.mode,
+            "derived": self.derived,
+            "keyed_by_window": self.keyed_by_window,
+            "plan": pass_to_json(self.plan),
+        }
+        return json.dumps(found)
 
     @classmethod
     def from_json(cls, text: str) -> Note:
@@ -58,7 +67,8 @@ class Note:
         derived = found.get("derived")
         if derived is not None:
             derived = {name: _expression(text) for name, text in derived.items()}
-        return cls(pass_from_json(found["plan"]), levels, states, found["mode"], derived)
+        is_keyed_by_window = found.get("keyed_by_window", True)
+        return cls(pass_from_json(found["plan"]), levels, states, found["mode"], derived, is_keyed_by_window)
 
 
 def read_note(spark: SparkSession, place: str) -> Note | None:

@@ -22,8 +22,8 @@ from factor_windows.tree import Pass
 
 WATERMARK = "spark.watermarkDelayMs"
 """Where Spark notes on a column that it is the event time of a stream; `withWatermark` sets it."""
-EVENT_TIME = {WATERMARK: 0, "spark.timeWindow": True}
-"""What tells Spark that a window made by a fan-out carries event time on, as its own window() would."""
+OF_A_WINDOW = {WATERMARK: 0, "spark.timeWindow": True}
+"""What tells Spark that a struct carries event time as a window, as its own window() notes it."""
 CHAINS = "spark.sql.streaming.statefulOperator.allowMultiple"
 """Spark's setting for whether each of several stateful operators has a watermark of its own."""
 CLOSED = "factor_windows.closed."
