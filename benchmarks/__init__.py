@@ -1,1 +1,1 @@
-"""Measurements: how quickly plans are found, and how quickly they run."""
+"""Benchmarks: how fast plans are found, and how fast they run."""

@@ -1,4 +1,4 @@
-"""Let `python -m benchmarks` measure, and `python -m benchmarks report` write the report."""
+"""Run `python -m benchmarks` to measure, and `python -m benchmarks report` to write the report."""
 
 from benchmarks.commands import app
 from factor_windows.cli.main import call

@@ -35,29 +35,29 @@ from factor_windows.spark.compare import TOLERANCE
 from factor_windows.spark.naive import naive
 
 ENOUGH = 3.0
-"""A contender that has taken so many seconds for each repeat that is asked for is not run again."""
+"""A contender that has taken this many seconds per requested repeat is not run again."""
 ENOUGH_NAIVE = 1.0
-"""The same for the naive query, which takes most of the time, and is long enough for noise to matter less."""
+"""The same for the naive query, which takes most of the time, and long enough for noise to matter less."""
 WARM_UP = 10
-"""Every contender first runs on a stream so many times as short, so that its code is generated and compiled."""
+"""Every contender first runs on a stream this many times shorter, so that its code is generated and compiled."""
 MOST_WARM_UP = 300_000
-"""But on no more events than these, which are enough for that."""
+"""But on at most this many events, which are enough for that."""
 EXACT = frozenset({"min", "max", "count"})
 """Functions whose results do not depend on the order of events, to the last bit."""
 
 
 def known(rate: float, keys: int, events: int) -> Statistics:
-    """Return what `optimize` takes as statistics of a stream that nobody has to measure."""
+    """Return statistics for `optimize` of a stream that need not be measured."""
     return Statistics(events, keys, span=timedelta(seconds=events / rate), sampled=1.0)
 
 
 def known_stream(name: str, events: int) -> Statistics:
-    """Return what is known about a stream of so many events."""
+    """Return what is known about a stream of this many events."""
     return known(STREAMS[name].rate, STREAMS[name].keys, events)
 
 
 class Folders:
-    """Streams as Parquet files, each made when it is first asked for."""
+    """Streams as Parquet files, each made on first use."""
 
     def __init__(self, spark: SparkSession, root: Path, data: Path | None) -> None:
         self.spark, self.root, self.data = spark, root, data
@@ -79,7 +79,7 @@ def measure(spark: SparkSession, case: Case, folders: Folders, *, repeats: int, 
         begin = perf_counter()
         plans[search] = optimize(query, search=search, statistics=known_stream(case.stream, case.events))
         planning[search] = perf_counter() - begin
-    # Plans that run the same way share their runs: what would be different between them is noise.
+    # Plans that run the same way share their runs: any difference between them would be noise.
     ways = {name: way(plan) for name, plan in plans.items()}
     stands_for = {name: next(other for other in ways if ways[other] == ways[name]) for name in ways}
     runs = {name: stands_for.get(name, name) for name in case.contenders}
@@ -103,7 +103,7 @@ def measure(spark: SparkSession, case: Case, folders: Folders, *, repeats: int, 
         seconds[name].append(took)
     wrong = [name for name in plans if not same(answers[runs[name]], answers["naive"])]
     if any(name in PEERS for name in contenders):
-        # The plan's rows are known to be the naive query's, and sooner there.
+        # The plan's rows are known to equal the naive query's, and are available sooner.
         wrong += peers_of(case, folder, plans).differing(plans["best"].run(spark.read.parquet(str(folder))))
     rows = answers["naive"]
     return Result.of(
@@ -121,7 +121,7 @@ def measure(spark: SparkSession, case: Case, folders: Folders, *, repeats: int, 
 def _contenders(
     spark: SparkSession, case: Case, plans: Mapping[str, Plan], folder: Path
 ) -> dict[str, Callable[[], Row | None]]:
-    """Return what computes a case over the events of a folder, by name."""
+    """Return functions that compute a case over the events of a folder, by name."""
     query = case.query
     first = replace(query, windows=query.windows[:1])
     frames: dict[str, Callable[[DataFrame], DataFrame]] = {
@@ -139,9 +139,10 @@ def _contenders(
 
 
 def fingerprint(result: DataFrame, *, exact: bool) -> Row | None:
-    """Count all rows of a result and hash them, in one row.
+    """Count and hash all rows of a result, in one row.
 
-    Where functions are not exact, all but their values is hashed, and the values are summed, weighted by that hash.
+    If functions are not exact, everything except their values is hashed, and the values are summed, weighted by that
+    hash.
     """
     values = result.columns[result.columns.index("window_end") + 1 :]
     others = [F.col(quoted(name)) for name in result.columns if name not in values]
@@ -155,7 +156,7 @@ def fingerprint(result: DataFrame, *, exact: bool) -> Row | None:
 
 
 def same(one: Row | None, other: Row | None) -> bool:
-    """Say whether two fingerprints are those of the same rows."""
+    """Say whether two fingerprints belong to the same rows."""
     if one is None or other is None:
         return one is other
     exact = one["rows"] == other["rows"] and one["hash"] == other["hash"]
@@ -163,7 +164,7 @@ def same(one: Row | None, other: Row | None) -> bool:
 
 
 def naive_counts(case: Case) -> dict[str, float]:
-    """Count what the naive query does: what each window does by itself, all in all."""
+    """Count the total work of the naive query, in which each window is computed by itself."""
     total: Counter[str] = Counter()
     for window in case.windows:
         alone = replace(case.query, windows=(window,))
@@ -173,7 +174,7 @@ def naive_counts(case: Case) -> dict[str, float]:
 
 
 def way(plan: Plan) -> str:
-    """Describe how a plan runs, whatever the search that found it, and whatever nodes it leaves out."""
+    """Describe how a plan runs, independent of the search that found it and of the nodes it leaves out."""
     layout = choose_layout(plan.passes[0], packing=Packing.of(plan.query))
     label = {place: node.window.label for place, node in enumerate(plan.nodes)} | {RAW: "raw"}
     levels = [sorted((label[each.source], label[each.target]) for each in level.assigners) for level in layout.levels]
@@ -181,12 +182,12 @@ def way(plan: Plan) -> str:
 
 
 def _shuffled(spark: SparkSession) -> int:
-    """Count the bytes that all shuffles wrote so far."""
+    """Count the bytes written by all shuffles so far."""
     return sum(int(executor["totalShuffleWrite"]) for executor in status(spark, "executors"))
 
 
 def status(spark: SparkSession, what: str) -> list[dict[str, Any]]:
-    """Ask Spark's own status page for its `executors` or `jobs`; nothing if there is no such page."""
+    """Query Spark's own status page for its `executors` or `jobs`; return nothing if there is no such page."""
     address = spark.sparkContext.uiWebUrl
     if address is None:
         return []

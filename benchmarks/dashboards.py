@@ -1,4 +1,4 @@
-"""Twelve dashboards over one stream: one by one, as people run them, and by one shared plan."""
+"""Twelve dashboards over one stream: one by one, as people run them, and with one shared plan."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BATCHES = 5
 """Micro-batches of the stream, of which the last two count."""
 SITES = 4
 WARM_UP = 2
-"""How often each contender runs before it is timed."""
+"""The number of warm-up runs of each contender."""
 SINGLE = "planned one by one"
 DEAREST = "dearest alone"
 TOGETHER = "best"
@@ -68,13 +68,13 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Return what tells the case from all others."""
+        """Return a name that identifies the case."""
         how = f"{BATCHES} micro-batches of {BATCH:,}" if self.streaming else f"{self.events:,} events"
         return f"dashboards, twelve queries, {how}"
 
 
 def cases(events: int) -> Iterator[Case]:
-    """List what is measured."""
+    """List the cases to measure."""
     yield Case(events)
     yield Case(BATCH * BATCHES, streaming=True)
 
@@ -87,7 +87,7 @@ def readings(spark: SparkSession, events: int) -> DataFrame:
 
 
 def measure(spark: SparkSession, case: Case, *, repeats: int, random: Random) -> Result:
-    """Time all dashboards; each result is first compared with what naive Spark gives, on a tenth of the events."""
+    """Time all dashboards; each result is first compared with naive Spark's, on a tenth of the events."""
     with TemporaryDirectory(prefix="factor-windows-") as folder:
         if case.streaming:
             seconds, state, wrong = _on_a_stream(spark, Path(folder))
@@ -131,7 +131,7 @@ def _in_a_batch(
         TOGETHER: together,
     }
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    # Spark keeps the compiled code of a hundred stages, which these are more than: each contender warms up by itself.
+    # Spark caches the compiled code of a hundred stages, and these are more: each contender warms up by itself.
     for name in random.sample(sorted(contenders), len(contenders)):
         for turn in range(WARM_UP + repeats):
             begin = perf_counter()

@@ -1,4 +1,4 @@
-"""What is measured: every case of the evaluation, by name, and nothing of how it is run."""
+"""What is measured: every case of the evaluation, by name, without how it is run."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ TEN_TUMBLING = tuple(tumbling(f"{seconds} seconds") for seconds in range(20, 120
 TEN_HOPPING = tuple(hopping(f"{seconds} seconds", f"{seconds // 2} seconds") for seconds in range(20, 120, 10))
 PAPERS = ("naive", "coverage", "factor", "best")
 PAPERS_SETS = 10
-"""How many window sets of each set-up the paper draws."""
+"""The number of window sets that the paper draws for each set-up."""
 WITH_SLICING = (*PAPERS, "slicing")
 GROWTH = (1, 2, 5, 10, 20, 40, 100)
 PEERS = ("naive", "best", "duckdb", "duckdb rewritten", "polars")
 ALONE = "one window"
-"""The contender that computes only the first window of a case, as people write it: a floor for all others."""
+"""The contender that computes only the first window of a case, as people write it: a lower limit for all others."""
 TOLD = "best, statistics given"
-"""The default plan of a stream whose statistics are known beforehand."""
+"""The default plan of a stream whose statistics are known in advance."""
 FIRST = (ALONE, "naive", "best", TOLD)
 PHASES = ("import", "read", "plan", "build", "compile", "execute")
-"""What a first run consists of once the Spark session stands; contenders without a plan skip some."""
+"""The phases of a first run after the Spark session has started; contenders without a plan skip some."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Events to aggregate: how many a second, and from how many keys."""
+    """Events to aggregate: how many per second, and from how many keys."""
 
     rate: float
     keys: int = 1
@@ -39,7 +39,7 @@ class Stream:
 
     @property
     def by(self) -> tuple[str, ...]:
-        """Return what a query groups by, apart from time."""
+        """Return the columns that a query groups by, apart from time."""
         return ("device",) if self.keys > 1 else ()
 
 
@@ -56,40 +56,40 @@ STREAMS = {
 }
 """`synthetic` is the paper's, one event per unit of time; `factory` stands in for its Real-32M; `plugs` are real."""
 PLUGS = 3_034_526
-"""How many readings the smart plugs made."""
+"""The number of readings of the smart plugs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One set of windows over one stream, and who computes it."""
+    """One set of windows over one stream, and its contenders."""
 
     experiment: str
     stream: str
     events: int
     setup: str
-    """Such as R-10-tumbling."""
+    """For example R-10-tumbling."""
     windows: tuple[Window, ...]
     number: int = 0
-    """Which of the window sets of this set-up it is."""
+    """The number of this window set within the set-up."""
     function: str = "min"
     contenders: tuple[str, ...] = WITH_SLICING
 
     @property
     def name(self) -> str:
-        """Return what tells the case from all others; a run that is resumed leaves out the names it knows."""
+        """Return a name that identifies the case; a resumed run skips the names it knows."""
         parts = (self.experiment, self.stream, amount(self.events), self.setup, f"set {self.number}", self.function)
         return ", ".join(parts)
 
     @property
     def query(self) -> Query:
-        """Return what is asked."""
+        """Return the query to compute."""
         stream = STREAMS[self.stream]
         aggregates = [f"{function}({stream.column})" for function in self.function.split("+")]
         return Query(time="ts", keys=stream.by, windows=self.windows, aggregates=aggregates)
 
 
 def amount(count: int) -> str:
-    """Write a round number of events shortly.
+    """Write a round number of events in short form.
 
     >>> amount(10_000_000), amount(200_000), amount(3_034_526)
     ('10M', '200k', '3.03M')
@@ -101,10 +101,10 @@ def amount(count: int) -> str:
 
 
 def cases(*, quick: bool = False, sets: int | None = None, events: int | None = None) -> Iterator[Case]:
-    """List what is measured on Spark; `events` stands for all numbers of events, `sets` for all numbers of sets.
+    """List what is measured on Spark; `events` replaces all numbers of events, `sets` all numbers of sets.
 
-    The tables of ten million events have ten sets of each set-up, as in the paper; the others have one.
-    The last experiment, `choices`, is only run when it is asked for by name.
+    The tables of ten million events have ten sets for each set-up, as in the paper; the others have one. The last
+    experiment, `choices`, only runs if requested by name.
     """
     small, large = events or 1_000_000, events or 10_000_000
     if quick:
@@ -126,7 +126,7 @@ def cases(*, quick: bool = False, sets: int | None = None, events: int | None = 
 
 
 def _tables(streams: tuple[str, ...], events: int, sizes: tuple[int, ...], sets: int) -> Iterator[Case]:
-    """The paper's Tables I to IV, and its comparison with slicing, which stops at ten windows."""
+    """List the cases of the paper's Tables I to IV and its comparison with slicing, which stops at ten windows."""
     for stream, size, kind in product(streams, sizes, ("tumbling", "hopping")):
         for letter in GENERATORS:
             for number, windows in enumerate(window_sets(letter, size, kind == "tumbling", sets)):
@@ -146,7 +146,7 @@ def window_sets(letter: str, size: int, is_tumbling: bool, count: int) -> list[t
 
 
 def _functions(events: int, sets: int) -> Iterator[Case]:
-    """What the paper measures with MIN, with functions that must not meet an event twice."""
+    """List what the paper measures with MIN, with functions that must not count an event twice."""
     kinds = (("R", True), ("S", False))
     for function, (letter, is_tumbling) in product(("sum", "avg", "stddev"), kinds):
         for number, windows in enumerate(window_sets(letter, 10, is_tumbling, sets)):
@@ -155,7 +155,7 @@ def _functions(events: int, sets: int) -> Iterator[Case]:
 
 
 def _growth(events: int, counts: tuple[int, ...]) -> Iterator[Case]:
-    """The first 1, 2, 5, ... windows of one random set of a hundred."""
+    """List the first 1, 2, 5, ... windows of one random set of a hundred."""
     windows = random_windows(max(GROWTH), tumbling=True, seed=0)
     for count in counts:
         yield Case(
@@ -164,7 +164,7 @@ def _growth(events: int, counts: tuple[int, ...]) -> Iterator[Case]:
 
 
 def _extremes(events: int) -> Iterator[Case]:
-    """Windows without a common divisor, a long window of a short slide, and more keys than events."""
+    """List windows without a common divisor, a long window with a short slide, and more keys than events."""
     who = ("naive", "factor", "best", ALONE)
     primes = tuple(tumbling(f"{seconds} seconds") for seconds in (15, 17, 19))
     minutes = tuple(tumbling(f"{n} minutes") for n in range(1, 11))
@@ -175,7 +175,7 @@ def _extremes(events: int) -> Iterator[Case]:
 
 
 def _calendars(events: int) -> Iterator[Case]:
-    """Local days and longer beside short windows, and days of places that have little in common."""
+    """List local days and longer together with short windows, and days of zones that have little in common."""
     who = ("naive", "best", ALONE)
     zones = ("Europe/Berlin", "America/New_York", "Asia/Kolkata", "Asia/Tokyo", "Australia/Sydney")
     local = [calendar(f"1 {unit}", zone=zones[0]) for unit in ("day", "month", "quarter", "year")]
@@ -186,7 +186,7 @@ def _calendars(events: int) -> Iterator[Case]:
 
 
 def _peers(events: int) -> Iterator[Case]:
-    """What a user would pick instead."""
+    """List the engines that a user would choose instead."""
     kinds = {"ten tumbling": TEN_TUMBLING, "ten hopping": TEN_HOPPING}
     for letter, kind in (("R", "tumbling"), ("S", "hopping")):
         kinds[f"{letter}-10-{kind}"] = window_sets(letter, 10, kind == "tumbling", 1)[0]
@@ -195,7 +195,7 @@ def _peers(events: int) -> Iterator[Case]:
 
 
 def first_cases(*, quick: bool = False, events: int | None = None) -> Iterator[Case]:
-    """List what is run in new processes; `events` stands for all numbers of events but that of the smart plugs."""
+    """List what runs in new processes; `events` replaces all numbers of events except that of the smart plugs."""
     primes = tuple(tumbling(f"{seconds} seconds") for seconds in (15, 17, 19))
     kinds = {"ten tumbling": TEN_TUMBLING, "ten hopping": TEN_HOPPING, "15, 17 and 19 seconds": primes}
     who = tuple(name for name in FIRST if not quick or name != TOLD)
@@ -212,7 +212,7 @@ def first_cases(*, quick: bool = False, events: int | None = None) -> Iterator[C
 
 
 def _choices(events: int) -> Iterator[Case]:
-    """Plans of every kind, to see whether the cost model chooses well: many keys and few, many events and few."""
+    """List plans of every kind, to see whether the cost model chooses well: many and few keys, many and few events."""
     who = ("naive", "none", "coverage", "factor", "best")
     kinds = {
         "20 and 60 seconds": (tumbling("20s"), tumbling("60s")),
@@ -229,6 +229,6 @@ def _choices(events: int) -> Iterator[Case]:
 
 
 def flink_cases(events: int) -> Iterator[Case]:
-    """What is run on Flink, if an interpreter that has it is named."""
+    """List what runs on Flink, if an interpreter with PyFlink is given."""
     for setup, windows in (("ten tumbling", TEN_TUMBLING), ("ten hopping", TEN_HOPPING)):
         yield Case("flink", "devices", events, setup, windows, contenders=("flink", "flink rewritten"))

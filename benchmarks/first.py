@@ -1,4 +1,4 @@
-"""First runs: what a user sees who starts a program, every run in a process of its own with a new JVM."""
+"""First runs: what a user who starts a program sees, with every run in its own process with a new JVM."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from benchmarks.timing import rounds
 from factor_windows.spark.session import settings
 
 LAST_LINES = 15
-"""How much is shown of what a run says when it fails."""
+"""How much output of a failed run is shown."""
 
 
 def measure(case: Case, folders: Folders, *, repeats: int, random: Random) -> Result:

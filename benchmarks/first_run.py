@@ -1,6 +1,6 @@
 """One first run: `python -m benchmarks.first_run` reads a job as JSON and prints the seconds of each phase as JSON.
 
-What is not part of a user's own first run, such as the check of its rows, is imported after the last phase.
+Code that is not part of a user's own first run, such as the check of its rows, is imported after the last phase.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Phases:
         self.begin = perf_counter()
 
     def end(self, phase: str) -> None:
-        """End a phase; the next one begins."""
+        """End a phase; the next one starts."""
         now = perf_counter()
         self.seconds[phase] = now - self.begin
         self.begin = now
@@ -45,7 +45,7 @@ def run(job: Job) -> dict[str, Any]:
 
     from benchmarks.batch import fingerprint, status
 
-    # Until its first job begins, Spark optimizes the query, plans it and generates code.
+    # Until its first job starts, Spark optimizes the query, plans it and generates code.
     submitted = [_seconds(each["submissionTime"]) for each in status(spark, "jobs")]
     compiled = min(each for each in submitted if each >= begin) - begin
     phases.seconds["compile"] = compiled
@@ -77,7 +77,7 @@ def _ours(job: Job, spark: SparkSession, phases: Phases) -> DataFrame:
 
 
 def _naive(job: Job, spark: SparkSession, phases: Phases) -> DataFrame:
-    """Write the query as people do who only have Spark: one groupBy(window()) for each window and a union."""
+    """Write the query as people with only Spark do: one groupBy(window()) for each window and a union."""
     events = spark.read.parquet(job["folder"])
     phases.end("read")
     parts = [
@@ -98,7 +98,7 @@ def _naive(job: Job, spark: SparkSession, phases: Phases) -> DataFrame:
 
 
 def _seconds(text: str) -> float:
-    """Read a time of Spark's status page.
+    """Read a time from Spark's status page.
 
     >>> _seconds("1970-01-01T00:01:00.250GMT")
     60.25

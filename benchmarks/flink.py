@@ -1,6 +1,7 @@
-"""Flink as a peer: the query as Flink's users write it, and our plan as Flink's SQL, in an environment of its own.
+"""Flink as a peer: the query as Flink's users write it, and our plan as Flink SQL, in a separate environment.
 
-PyFlink and PySpark cannot share one, as each wants its own version of Py4J: `--flink` names the interpreter.
+PyFlink and PySpark cannot share an environment, since each needs its own version of Py4J: `--flink` names the
+interpreter.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from factor_windows.spark.compare import TOLERANCE
 
 REPEATS = 2
 LAST_WORDS = 300
-"""How much is shown of what Flink says when it fails."""
+"""How much of Flink's output is shown if it fails."""
 
 
 def measure(spark: SparkSession, case: Case, python: Path) -> Result:
-    """Run a case on Flink, and see that both ways give the rows that Spark gives."""
+    """Run a case on Flink, and check that both ways return the rows that Spark returns."""
     plan = optimize(case.query, statistics=known_stream(case.stream, case.events))
     queries = {"flink": " UNION ALL ".join(map(_select, case.windows)), "flink rewritten": plan.sql(dialect="flink")}
     events = stream(spark, case.stream, case.events)
@@ -74,7 +75,7 @@ def _run(python: Path, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _by_window(result: DataFrame) -> dict[str, tuple[int, float]]:
-    """Return for each window how many rows it has, and the sum of their values."""
+    """Return for each window the number of its rows and the sum of their values."""
     value = F.col(quoted(result.columns[-1]))
     rows = result.groupBy("window_id").agg(F.count("*").alias("rows"), F.sum(value).alias("total")).collect()
     return {row["window_id"]: (row["rows"], row["total"]) for row in rows}

@@ -1,7 +1,7 @@
-"""What the interpreter that has PyFlink runs: queries over a folder of CSV files, timed. Imports nothing from here.
+"""A script for the interpreter with PyFlink: queries over a folder of CSV files, timed. It imports nothing from here.
 
-Reads a job from its input, as JSON: folder, queries by name, repeats, parallelism. Writes JSON: for each query its
-seconds and, for each window, how many rows it has and the sum of their values.
+It reads a job as JSON from its input: folder, queries by name, repeats, parallelism. It writes JSON: for each query its
+seconds and, for each window, the number of its rows and the sum of their values.
 """
 
 from __future__ import annotations

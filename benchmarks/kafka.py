@@ -31,9 +31,9 @@ JARS = Path(__file__).parents[1] / "jars" / "spark"
 TOPIC = "readings"
 SCHEMA = "ts TIMESTAMP, device STRING, v DOUBLE"
 BATCHES = 4
-"""In how many micro-batches the messages are read."""
+"""The number of micro-batches in which the messages are read."""
 LONGEST = 1_800
-"""How many seconds a stream may take."""
+"""The most seconds that a stream may take."""
 QUERY = Query(time="ts", keys=["device"], windows=TEN_TUMBLING, aggregates=["min(v)"])
 
 
@@ -71,7 +71,7 @@ def main(
 def load(spark: SparkSession, servers: str, messages: int) -> None:
     """Send the readings of devices as JSON, in the order of their times."""
     value, partition = F.to_json(F.struct("ts", "device", "v")), F.expr("CAST(unix_micros(ts) DIV 10000 % 2 AS INT)")
-    # One task, and partitions in turn: what several send at a time would be in no order, and late.
+    # One task, and partitions in turn: messages sent by several tasks would be out of order, and late.
     rows = devices(spark, messages).select(value.alias("value"), partition.alias("partition")).coalesce(1)
     writer = rows.write.format("kafka")
     writer.option("kafka.bootstrap.servers", servers).option("topic", TOPIC).save()
@@ -80,7 +80,7 @@ def load(spark: SparkSession, servers: str, messages: int) -> None:
 def measure(
     spark: SparkSession, servers: str, folder: Path, messages: int, *, repeats: int, seed: int
 ) -> dict[str, list[float]]:
-    """Run both streams in turns, after one of each that does not count; return their seconds."""
+    """Run both streams in turns, after one uncounted run of each; return their seconds."""
     stream = read(spark, servers, messages // BATCHES)
     plan = optimize(QUERY, rate=100, unit="1 second", keys=20)
     frames: dict[str, DataFrame] = {"plan": plan.run(stream), "naive": naive(QUERY, stream)}
@@ -115,7 +115,7 @@ def read(spark: SparkSession, servers: str, per_batch: int) -> DataFrame:
 
 
 def finish(result: DataFrame, checkpoint: Path) -> int:
-    """Run a stream until it has read everything, and write its rows nowhere; return how many messages it has read."""
+    """Run a stream until it has read everything, without writing its rows; return the number of messages read."""
     writer = result.writeStream.format("noop").outputMode("append").option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
     if not query.awaitTermination(LONGEST):

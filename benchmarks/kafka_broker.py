@@ -1,6 +1,6 @@
-"""A Kafka broker as a process of its own on this machine: one node that is its own controller (KRaft).
+"""A Kafka broker in its own process on this machine: a single node that is its own controller (KRaft).
 
-The benchmark of streams from Kafka and the tests of integrations start one.
+The benchmark of streams from Kafka and the integration tests start one.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 JARS = Path(__file__).parents[1] / "jars" / "kafka"
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 START = 60
-"""How many seconds a broker has to answer."""
+"""The seconds within which a broker must answer."""
 
 
 class Broker:
-    """A broker that keeps its port and its messages when it is started again."""
+    """A broker that keeps its port and its messages when it is restarted."""
 
     def __init__(self, folder: Path, *, partitions: int = 2) -> None:
         self.folder = folder
@@ -51,7 +51,7 @@ group.initial.rebalance.delay.ms=0
 
     @property
     def servers(self) -> str:
-        """Where it is reached, as Spark's `kafka.bootstrap.servers`."""
+        """Return its address, as Spark's `kafka.bootstrap.servers`."""
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> Broker:
@@ -67,7 +67,7 @@ group.initial.rebalance.delay.ms=0
         return self
 
     def stop(self) -> None:
-        """Stop it; its messages stay."""
+        """Stop it, but keep its messages."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             try:
@@ -78,7 +78,7 @@ group.initial.rebalance.delay.ms=0
         self._process = None
 
     def kill(self) -> None:
-        """End it at once, as a fault does."""
+        """End it immediately, as a fault does."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -90,7 +90,7 @@ group.initial.rebalance.delay.ms=0
 
 
 def free_ports(count: int) -> list[int]:
-    """Find ports on loopback that nobody listens on."""
+    """Find loopback ports that nothing listens on."""
     with closing(socket.socket()) as first, closing(socket.socket()) as second:
         found = []
         for each in (first, second)[:count]:
@@ -100,7 +100,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def is_listening(port: int) -> bool:
-    """Say whether anybody answers on a port."""
+    """Say whether anything answers on a port."""
     with closing(socket.socket()) as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0

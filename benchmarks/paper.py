@@ -1,4 +1,4 @@
-"""The paper's own figures, to put beside ours. Paper: Tables I to IV."""
+"""The paper's own figures, for comparison with ours. Paper: Tables I to IV."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Boosts(NamedTuple):
-    """Throughput over the original plan's: mean and maximum of ten window sets, without and with factor windows."""
+    """Throughput relative to the original plan: mean and maximum of ten sets, without and with factor windows."""
 
     mean_without: float
     max_without: float
@@ -59,4 +59,4 @@ SYNTHETIC_1M = {
 }
 """Table IV."""
 CORRELATION = 0.94
-"""The least of the four correlation coefficients."""
+"""The lowest of the four correlation coefficients."""

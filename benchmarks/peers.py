@@ -1,4 +1,4 @@
-"""Engines that a user would pick instead, each with the query as its users write it, and ours rewritten for it."""
+"""Engines that a user would choose instead, each with the query as its users write it, and ours rewritten for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Peers:
 
     @property
     def contenders(self) -> dict[str, Callable[[], None]]:
-        """Return what computes the case in each engine, down to all rows."""
+        """Return functions that compute the case in each engine, including all rows."""
         return {
             "duckdb": lambda: self._consume(self.union()),
             "duckdb rewritten": lambda: self._consume(self.rewritten()),

@@ -1,4 +1,4 @@
-"""How long planning takes, for the paper's window sets and for sets that are harder, and what it gains by its costs."""
+"""How long planning takes, for the paper's window sets and for harder ones, and its gain by its own costs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from factor_windows.search.cheapest_parents import longest_first
 from factor_windows.search.divisors import divisors
 
 CACHED = (divisors, longest_first, slices.pieces_of, slices._mean_length, slices._nominal)
-"""What remembers something from plan to plan, and is made to forget it."""
+"""The caches that last from plan to plan, to be cleared."""
 SETS = 10
 SEARCHES: tuple[Search, ...] = ("factor", "best")
 WAYS: dict[str, dict[str, str | bool]] = {
@@ -46,17 +46,17 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Return what tells the case from all others."""
+        """Return a name that identifies the case."""
         return f"planning, {self.setup}"
 
     def queries(self) -> Iterator[Query]:
-        """Ask for each of the sets."""
+        """Make a query of each of the sets."""
         for seed in range(self.sets):
             yield Query(time="ts", windows=self.make(seed), aggregates=[self.function])
 
 
 def cases(*, quick: bool = False) -> Iterator[Case]:
-    """List what is measured: the paper's sets, a thousand windows, and very long or very fine windows."""
+    """List the cases to measure: the paper's sets, a thousand windows, and very long or very fine windows."""
     for size, (letter, generate) in product((5, 10) if quick else SIZES, GENERATORS.items()):
         yield Case(f"{letter}-{size}-tumbling", "sum(v)", partial(_drawn, generate, size, True))
         yield Case(f"{letter}-{size}-hopping", "min(v)", partial(_drawn, generate, size, False))
@@ -113,7 +113,7 @@ def measure(case: Case) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Window sets of the paper at one rate, priced by the paper's own costs."""
+    """Window sets of the paper at one rate, with the paper's own costs."""
 
     letter: str
     size: int
@@ -127,12 +127,12 @@ class Gap:
 
     @property
     def name(self) -> str:
-        """Return what tells the case from all others."""
+        """Return a name that identifies the case."""
         return f"gaps, {self.setup}, {self.rate} events per unit"
 
 
 def gaps(*, sizes: tuple[int, ...] = SIZES) -> Iterator[Gap]:
-    """List what the paper's plans are compared with the optimum on; run only when it is asked for by name."""
+    """List the cases that compare the paper's plans with the optimum; they only run if requested by name."""
     for is_tumbling, letter, size, rate in product((True, False), GENERATORS, sizes, (1, 100)):
         yield Gap(letter, size, is_tumbling, rate)
 

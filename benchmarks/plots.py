@@ -29,7 +29,7 @@ COLOURS = {
     "duckdb rewritten": "#8c6d00",
     "polars": "#0072b2",
 }
-"""Colours that people with any kind of sight can tell apart."""
+"""Colours that can be distinguished with any kind of colour vision."""
 TITLES = {
     "R-tumbling": "RandomGen, tumbling",
     "R-hopping": "RandomGen, hopping",
@@ -37,7 +37,7 @@ TITLES = {
     "S-hopping": "SequentialGen, hopping",
 }
 FEW = 1_000_000
-"""First runs on at most so many events have a scale of their own."""
+"""First runs on at most this many events have their own scale."""
 STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.grid": True,
@@ -52,7 +52,7 @@ STYLE: dict[Any, Any] = {
 
 
 def draw(results: Sequence[Result], folder: Path) -> dict[str, str]:
-    """Draw every figure for which there are results, and return captions by file name without its ending."""
+    """Draw every figure that has results, and return captions by file name without the extension."""
     folder.mkdir(parents=True, exist_ok=True)
     captions: dict[str, str] = {}
     tables = [each for each in results if each.experiment == "tables"]

@@ -14,11 +14,11 @@ from benchmarks.tables import chosen
 from factor_windows.errors import OptionError
 
 FIGURES = "benchmarks"
-"""The folder of the figures, beside the document."""
+"""The folder of the figures, next to the document."""
 OPENING = ("first", "growth", "peers")
-"""The figures that the document opens with, before any table."""
+"""The figures at the start of the document, before any table."""
 NOTES = "benchmarks-notes.md"
-"""What people have to say about the figures; put into the report as it is, if it is there."""
+"""People's own notes on the figures; included in the report unchanged, if they exist."""
 STREAMS = {
     "synthetic": "no key, one event a second, as in the paper",
     "dense": "no key, 100 events a second",
@@ -30,7 +30,7 @@ SYNTHETIC_STREAMS = ("dense", "devices", "synthetic")
 
 
 def write(store: Store, output: Path) -> list[Path]:
-    """Write the document, the figures and the page, and return where they are."""
+    """Write the document, the figures and the page, and return their paths."""
     results = store.results()
     if not results:
         raise OptionError(f"there are no results in {str(store.path)!r}; python -m benchmarks makes them")
@@ -57,7 +57,7 @@ def document(results: Sequence[Result], runs: Sequence[dict[str, object]], capti
 
 
 def _charts(captions: dict[str, str]) -> Iterator[str]:
-    """What a reader wants to see first: a first run, and how time grows."""
+    """Write what a reader wants to see first: a first run, and how time grows."""
     for name in OPENING:
         if name in captions:
             yield f"**{captions[name]}.**"
@@ -65,7 +65,7 @@ def _charts(captions: dict[str, str]) -> Iterator[str]:
 
 
 def _first_runs(results: Sequence[Result]) -> Iterator[str]:
-    """What a user sees who starts a program; all that follows is of a warm JVM."""
+    """Write what a user who starts a program sees; everything after this is for a warm JVM."""
     own = sorted(chosen(results, experiment="first"), key=lambda each: each.events)
     if not own:
         return
@@ -125,7 +125,7 @@ def _machine(run: dict[str, object]) -> str:
 
 
 def _boosts(results: Sequence[Result], captions: dict[str, str]) -> Iterator[str]:
-    """The paper's Tables I to IV."""
+    """Write the paper's Tables I to IV."""
     own = chosen(results, experiment="tables")
     if not own:
         return
@@ -148,7 +148,7 @@ def _boosts(results: Sequence[Result], captions: dict[str, str]) -> Iterator[str
 
 
 def _short(results: Sequence[Result], notes: str) -> Iterator[str]:
-    """What is below the paper's, and why."""
+    """Write which results are below the paper's, and why."""
     found = [
         short
         for stream in ("dense", "devices")
@@ -362,7 +362,7 @@ figure svg {{ width: 100%; height: auto; }}
 
 
 def page(text: str, folder: Path) -> str:
-    """Make one file of the document, with the figures inside it."""
+    """Combine the document and its figures in one file."""
     from markdown_it import MarkdownIt
 
     body = str(MarkdownIt("commonmark", {"html": False}).enable("table").render(text))

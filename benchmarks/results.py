@@ -1,4 +1,4 @@
-"""Results as lines of JSON, one for each case, so that a run that was interrupted can be taken up again."""
+"""Results as lines of JSON, one for each case, so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACKAGES = ("factor-windows", "pyspark", "duckdb", "polars", "sqlglot", "scipy")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a case took: all times of all contenders whose results were right."""
+    """The times of a case: all runs of all contenders with correct results."""
 
     name: str
     experiment: str
@@ -33,24 +33,24 @@ class Result:
     windows: int
     seconds: Mapping[str, list[float]]
     rows: int = 0
-    """How many rows the result has."""
+    """The number of rows of the result."""
     counts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """What each plan does, by the names of the prices."""
+    """The work of each plan, by the names of the prices."""
     gains: Mapping[str, float] = field(default_factory=dict)
     """Predicted gains over naive by the paper's costs, where nothing is run."""
     planning: Mapping[str, float] = field(default_factory=dict)
     phases: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Of a first run: the median seconds of each phase, for each contender."""
+    """For a first run: the median seconds of each phase, for each contender."""
     shuffled: Mapping[str, int] = field(default_factory=dict)
     """Bytes that one run shuffles."""
     state: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """On a stream: stateful operators, rows and bytes of state."""
+    """For a stream: stateful operators, rows and bytes of state."""
     wrong: tuple[str, ...] = ()
-    """Contenders whose rows are not those of the naive query; their times are not kept."""
+    """Contenders whose rows differ from the naive query's; their times are not kept."""
 
     @classmethod
     def of(cls, case: Case, seconds: Mapping[str, list[float]], **facts: Any) -> Result:
-        """Put a case beside what it took."""
+        """Combine a case with its times."""
         return cls(
             name=case.name,
             experiment=case.experiment,
@@ -66,7 +66,7 @@ class Result:
 
     @property
     def predicted(self) -> dict[str, float]:
-        """Return what plans should take in seconds, by the shipped prices."""
+        """Return the predicted seconds of plans, by the shipped prices."""
         return {name: Prices().total(counts) / 1e9 for name, counts in self.counts.items()}
 
     def typical(self, contender: str) -> float:
@@ -74,12 +74,12 @@ class Result:
         return median(self.seconds[contender])
 
     def spread(self, contender: str) -> float:
-        """Return how far the times are apart, as a share of their median; 0 for a single one."""
+        """Return the range of the times, as a share of their median; 0 for a single one."""
         times = self.seconds[contender]
         return (max(times) - min(times)) / median(times)
 
     def boost(self, contender: str, over: str = "naive") -> float:
-        """Return how many times as fast a contender is as another."""
+        """Return how many times as fast as another a contender is."""
         return self.typical(over) / self.typical(contender)
 
 
@@ -90,24 +90,24 @@ class Store:
         self.path = path
 
     def results(self) -> list[Result]:
-        """Read all results; of two with the same name the later one counts."""
+        """Read all results; if two have the same name, the later one counts."""
         known = (line for line in self._lines() if "name" in line)
         return list({line["name"]: Result(**line | {"wrong": tuple(line["wrong"])}) for line in known}.values())
 
     def runs(self) -> list[dict[str, Any]]:
-        """Read what is known about the machine, one entry for each time the command was started."""
+        """Read the descriptions of the machine, one for each start of the command."""
         return [line["run"] for line in self._lines() if "run" in line]
 
     def append(self, result: Result) -> None:
-        """Write one result, so that it is there even if the next one never comes."""
+        """Write one result immediately, in case the next one never arrives."""
         self._write(asdict(result))
 
     def begin(self, options: Mapping[str, Any]) -> None:
-        """Write down the machine, the versions, and how the command was called."""
+        """Record the machine, the versions, and the command's options."""
         self._write({"run": machine() | {"options": dict(options)}})
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all results."""
         self.path.unlink(missing_ok=True)
 
     def _lines(self) -> Iterator[dict[str, Any]]:
@@ -118,7 +118,7 @@ class Store:
             try:
                 yield json.loads(line)
             except json.JSONDecodeError:
-                # The last line is cut when a run is interrupted while it writes; any other has been tampered with.
+                # The last line is cut off if a run is interrupted while writing; any other such line has been edited.
                 if number < len(lines):
                     raise OptionError(
                         f"line {number} of {str(self.path)!r} is not JSON; is it a file of results?"
@@ -133,7 +133,7 @@ class Store:
             raise OptionError(f"cannot write {str(self.path)!r}: {problem.strerror}") from None
 
     def _mend(self) -> None:
-        """Take away a last line that was cut, so that the next one does not become part of it."""
+        """Remove a last line that was cut off, so that the next one is not appended to it."""
         if self.path.exists():
             text = self.path.read_text(encoding="utf-8")
             if text and not text.endswith("\n"):

@@ -1,4 +1,4 @@
-"""The whole evaluation, case by case: what is known already is left out, and every result is kept at once."""
+"""The whole evaluation, case by case: known results are skipped, and every new result is stored immediately."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from benchmarks.streaming import Case as StreamingCase
 
 ON_REQUEST = ("choices", "gaps", "soak", "dashboards")
-"""Experiments that are run only when they are asked for by name."""
+"""Experiments that only run if requested by name."""
 QUICK_FIRST_RUNS = 2
-"""How often a contender has a first run with `--quick`: eighteen processes in all take about three minutes."""
+"""The number of first runs of a contender with `--quick`: eighteen processes in all take about three minutes."""
 START_UP = 3.0
-"""Seconds that a case takes on Spark whatever its size, roughly."""
+"""Rough number of seconds for a case on Spark, whatever its size."""
 FIRST_START_UP = 8.0
-"""Seconds that a first run takes whatever its size, roughly."""
+"""Rough number of seconds for a first run, whatever its size."""
 PER_MILLION = 0.6
-"""Seconds that a million events take for each window and all contenders, roughly; only the time left goes by it."""
+"""Rough number of seconds per million events for each window and all contenders; used only to show the time left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is measured, and how often."""
+    """What to measure, and how often."""
 
     quick: Annotated[
         bool,
@@ -69,15 +69,15 @@ class Options:
     ] = None
 
     def warm_repeats(self, number: int = 0) -> int:
-        """Return how often a contender runs in a warm JVM; once for all window sets of a set-up but its first."""
+        """Return how often a contender runs in a warm JVM; once for all window sets of a set-up except the first."""
         return self.repeats or (1 if number else 3)
 
     def first_repeats(self, events: int) -> int:
-        """Return how often a contender has a first run; less often where that takes long."""
+        """Return how many first runs a contender has; fewer where they take long."""
         return self.repeats or (QUICK_FIRST_RUNS if self.quick else 3 if events >= 10_000_000 else 5)
 
     def wants(self, name: str) -> bool:
-        """Say whether a case is to be measured."""
+        """Say whether to measure a case."""
         if self.only:
             return any(part in name for part in self.only)
         return not name.startswith(ON_REQUEST)
@@ -85,12 +85,12 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A case that waits to be measured."""
+    """A case waiting to be measured."""
 
     name: str
     measure: Callable[[], Result]
     weight: float
-    """About how many seconds it takes."""
+    """The expected number of seconds, roughly."""
 
 
 class Evaluation:
@@ -110,13 +110,13 @@ class Evaluation:
 
     @cached_property
     def folders(self) -> Folders:
-        """Return where streams are kept while this runs."""
+        """Return the place where streams are kept during the evaluation."""
         from benchmarks.batch import Folders
 
         return Folders(self.spark, self.root, self.options.data)
 
     def jobs(self) -> Iterator[Job]:
-        """List all jobs that are wanted, those without Spark first."""
+        """List all requested jobs, those without Spark first."""
         return (job for job in self._all() if self.options.wants(job.name))
 
     def _all(self) -> Iterator[Job]:
@@ -159,7 +159,7 @@ class Evaluation:
         from benchmarks.batch import measure
 
         if not self.warm:
-            # The first case of a new JVM would pay for the start of everything.
+            # The first case of a new JVM would pay for starting everything.
             measure(self.spark, case, self.folders, repeats=1, random=Random(self.options.seed))
             self.warm = True
         repeats = self.options.warm_repeats(case.number)
@@ -187,7 +187,7 @@ class Evaluation:
 
 
 def run(store: Store, options: Options, console: Console) -> int:
-    """Measure what is not known yet, and return how many contenders gave wrong rows."""
+    """Measure what is not known yet, and return the number of contenders with wrong rows."""
     known = {result.name for result in store.results()}
     with TemporaryDirectory(prefix="factor-windows-") as root:
         jobs = list(Evaluation(options, Path(root)).jobs())
@@ -226,7 +226,7 @@ def _measured(jobs: list[Job], store: Store, console: Console) -> Iterator[Resul
 
 
 def line(result: Result) -> str:
-    """Say in one line what a case took."""
+    """Describe in one line how long a case took."""
     if not result.seconds:
         gains = ", ".join(f"{name} {gain:.1f}" for name, gain in result.gains.items())
         return f"{result.name}: predicted gains {gains}"

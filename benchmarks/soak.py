@@ -1,4 +1,4 @@
-"""Load: a hundred million events made on the fly, a thousand windows, memory watched, results checked by their sums."""
+"""Load: a hundred million events generated on the fly, a thousand windows, memory monitored, sums checked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from factor_windows.search import optimize
 from factor_windows.spark.generate import EPOCH
 
 RATE = 1_000
-"""Events a second."""
+"""Events per second."""
 DEVICES = 100
 SIZES = (1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000)
 COUNTS = (1, 3, 10, 30, 100, 300, 1_000)
@@ -31,12 +31,12 @@ STREAMED = 100_000_000
 PER_BATCH = 5_000_000
 REPEATS = 3
 SAMPLES = 60
-"""How many figures of memory are kept of a run."""
+"""The number of memory figures kept for a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """So many events, in a batch or as a stream, over so many windows."""
+    """A number of events, in a batch or as a stream, over a number of windows."""
 
     setup: str
     events: int
@@ -44,17 +44,17 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Return what tells the case from all others."""
+        """Return a name that identifies the case."""
         return f"soak, {self.setup}, {self.events:,} events, {len(self.windows)} windows"
 
     @property
     def query(self) -> Query:
-        """Return what is asked: sums that can be checked."""
+        """Return the query to compute: sums that can be checked."""
         return Query(time="ts", keys=["device"], windows=self.windows, aggregates=["count(*) AS n", "sum(v) AS total"])
 
 
 def cases() -> Iterator[Case]:
-    """List what is run: more and more events, more and more windows, and a long stream."""
+    """List the cases to run: more and more events, more and more windows, and a long stream."""
     for events in SIZES:
         yield Case("events", events, TWENTY)
     for count in COUNTS:
@@ -63,7 +63,7 @@ def cases() -> Iterator[Case]:
 
 
 def events_of(spark: SparkSession, count: int) -> DataFrame:
-    """Make events on the fly: nothing is stored."""
+    """Generate events on the fly: nothing is stored."""
     return _columns(spark.range(count), "id")
 
 
@@ -74,10 +74,10 @@ def _columns(rows: DataFrame, number: str) -> DataFrame:
 
 
 def measure(spark: SparkSession, case: Case) -> Result:
-    """Run a case, watch Spark's memory, and check the sums of each window."""
+    """Run a case, monitor Spark's memory, and check the sums of each window."""
     plan = optimize(case.query, statistics=known(RATE, DEVICES, case.events))
     if case.setup != "stream":
-        # The code is generated and compiled before the time is taken.
+        # Code is generated and compiled before timing starts.
         _sums(plan.run(events_of(spark, SIZES[0] // 10)))
     with Memory(spark) as memory:
         if case.setup == "stream":
@@ -110,7 +110,7 @@ def _sums(result: DataFrame) -> Sums:
 
 
 def _right(case: Case, found: Sums) -> bool:
-    """Every event is in one instance of each tumbling window, so the sums of all windows are the stream's own."""
+    """Check the sums: every event is in one instance of each tumbling window, so each sums to the whole stream."""
     whole, rest = divmod(case.events, 1009)
     total = whole * (1008 * 1009 // 2) + rest * (rest - 1) // 2
     return len(found) == len(case.windows) and all(
@@ -119,7 +119,7 @@ def _right(case: Case, found: Sums) -> bool:
 
 
 def _streamed(spark: SparkSession, case: Case, plan: Plan) -> tuple[Sums, list[float]]:
-    """Run the events as a stream of micro-batches; keep only sums of what comes out."""
+    """Run the events as a stream of micro-batches; keep only sums of the output."""
     use_rocksdb(spark)
     source = (
         spark.readStream.format("rate-micro-batch").option("rowsPerBatch", PER_BATCH).option("numPartitions", 4).load()
@@ -155,7 +155,7 @@ def _streamed(spark: SparkSession, case: Case, plan: Plan) -> tuple[Sums, list[f
 
 
 def _right_of_closed(spark: SparkSession, case: Case, found: Sums) -> bool:
-    """The windows that have come out of a stream hold each event before the end of the last of them once."""
+    """Check that the closed windows of a stream contain each event before the end of the last of them once."""
     for _, events, total, end in found.values():
         micros = spark.range(1).select(F.unix_micros(F.lit(end))).first()
         before = (micros[0] - EPOCH) // (1_000_000 // RATE) if micros is not None else -1
@@ -166,7 +166,7 @@ def _right_of_closed(spark: SparkSession, case: Case, found: Sums) -> bool:
 
 
 class Memory:
-    """Watches how much memory the process of Spark's driver has, in megabytes."""
+    """Monitors the memory of the process of Spark's driver, in megabytes."""
 
     def __init__(self, spark: SparkSession, every: float = 0.5) -> None:
         gateway = getattr(spark.sparkContext, "_gateway", None)
@@ -186,7 +186,7 @@ class Memory:
         self._watcher.join()
 
     def sampled(self) -> list[int]:
-        """Return some of the figures, evenly spread."""
+        """Return some of the figures, evenly spaced."""
         step = max(1, len(self.megabytes) // SAMPLES)
         return self.megabytes[::step]
 
@@ -197,7 +197,7 @@ class Memory:
                 return
 
     def _now(self) -> int:
-        """Read what the driver's Java process has in memory; 0 where there is no /proc."""
+        """Read the memory used by the driver's Java process; 0 where there is no /proc."""
         try:
             lines = Path(f"/proc/{self._pid}/status").read_text(encoding="utf-8").splitlines()
         except OSError:

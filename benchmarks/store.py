@@ -1,4 +1,4 @@
-"""The store: a day appended and refreshed, and a week read, beside computing all from raw events; and streams."""
+"""The store: a day appended and refreshed, and a week read, compared with computing from raw events; and streams."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ TEN_TO_A_QUARTER = (
     *(tumbling(f"{hours} hours") for hours in (1, 3, 6, 12, 24)),
     *(hopping(f"{days} days", "1 day") for days in (7, 14, 30, 60, 90)),
 )
-"""Ten windows from an hour to 90 days by a day."""
+"""Ten windows, from an hour to 90 days by a day."""
 AGGREGATES = ("min(v)", "count(*)", "avg(v)")
 START = 1_640_995_200
 """The first second of 2022."""
 DAY = 86_400
 ROUNDS = 8
-"""How many days are appended, one by one, and how often a week is read."""
+"""The number of days appended, one by one, and of reads of a week."""
 WARM = 3
-"""How many of them are not counted."""
+"""The number of these that are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +50,16 @@ class Case:
     events: int
     windows: tuple[Window, ...]
     naive: bool = True
-    """Whether the query as it is runs, too, which takes minutes."""
+    """Whether the unchanged query runs, too, which takes minutes."""
 
     @property
     def name(self) -> str:
-        """Return what tells the case from all others."""
+        """Return a name that identifies the case."""
         return f"store, {self.setup}, {self.events:,} events"
 
 
 def cases(*, quick: bool) -> Iterator[Case]:
-    """List what is measured."""
+    """List the cases to measure."""
     yield Case("730 days, ten windows", 730, 10_000_000, TEN_TO_A_QUARTER, naive=not quick)
     yield Case("stream, ten tumbling", 0, BATCHES * BATCH, TEN_TUMBLING)
     yield Case("stream, ten hopping", 0, BATCHES * BATCH, TEN_HOPPING)
@@ -82,7 +82,7 @@ def measure(spark: SparkSession, case: Case, *, random: Random) -> Result:
 def _refreshed(
     spark: SparkSession, case: Case, query: Query, folder: Path, random: Random
 ) -> tuple[dict[str, list[float]], dict[str, dict[str, int]]]:
-    """Append days to a store that has two years, refresh, and read; compute the same from raw events."""
+    """Append days to a store with two years of data, refresh, and read; compute the same from raw events."""
     raw = folder / "raw"
     _days(spark, case, 0, case.days).write.parquet(str(raw))
     more = [folder / f"day-{number}" for number in range(ROUNDS + WARM)]
@@ -129,7 +129,7 @@ def _days(spark: SparkSession, case: Case, first: int, last: int) -> DataFrame:
 
 
 def _streamed(spark: SparkSession, case: Case, query: Query, folder: Path) -> dict[str, list[float]]:
-    """Run the same stream through the plan's operators, into a store, and into a store that tells what is new."""
+    """Run the same stream through the plan's operators, into a store, and into a store that reports changes."""
     use_rocksdb(spark)
     events = devices(spark, case.events)
     events.repartitionByRange(BATCHES, "ts").write.parquet(str(folder / "in"))
@@ -157,7 +157,7 @@ def _batch_times(running: StreamingQuery) -> list[float]:
 
 
 def line(result: Result) -> str:
-    """Say in one line what a case took, and how that compares."""
+    """Describe in one line how long a case took, and how that compares."""
     typical = {name: median(taken) for name, taken in result.seconds.items()}
     took = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in typical.items())
     if "two operators" in typical:

@@ -1,4 +1,4 @@
-"""How much quicker a micro-batch is with a plan than with what people write today, as ratios within one run."""
+"""How much faster a micro-batch is with a plan than with what people write today, as ratios within one run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BATCH = 250_000
 """Events in a micro-batch."""
 BATCHES = 8
 WARM_UP = 3
-"""How many micro-batches are not counted."""
+"""The number of micro-batches that are not counted."""
 WATERMARK = "10 seconds"
 
 
@@ -38,18 +38,18 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Return what tells the case from all others."""
+        """Return a name that identifies the case."""
         return f"streaming, {self.setup}, {BATCHES} micro-batches of {BATCH:,}"
 
 
 def cases() -> Iterator[Case]:
-    """List what is measured: ten windows, tumbling and hopping."""
+    """List the cases to measure: ten windows, tumbling and hopping."""
     yield Case("ten tumbling", TEN_TUMBLING)
     yield Case("ten hopping", TEN_HOPPING)
 
 
 def measure(spark: SparkSession, case: Case) -> Result:
-    """Run a stream to its end naively and planned, and see that the plan gives naive's rows."""
+    """Run a stream to its end naively and planned, and check that the plan returns naive's rows."""
     use_rocksdb(spark)
     query = Query(time="ts", keys=["device"], windows=case.windows, aggregates=["min(v)"])
     plan = optimize(query, rate=100, unit="1 second", keys=20)
@@ -81,13 +81,13 @@ def read_stream(spark: SparkSession, folder: str, schema: StructType) -> DataFra
 
 
 def in_order(folder: Path) -> None:
-    """Let the files be read in the order of their names, which is that of time."""
+    """Make the files be read in the order of their names, which is that of time."""
     for number, path in enumerate(sorted(folder.glob("*.parquet"))):
         os.utime(path, (number + 1, number + 1))
 
 
 def _compared(naive: DataFrame, best: DataFrame) -> tuple[int, int]:
-    """Count the rows of the windows that both have closed, and those that differ; a plan may close one later."""
+    """Count the rows of the windows that both have closed, and those that differ; a plan may close one window later."""
     closed = [frame.agg({"window_end": "max"}).first() for frame in (naive, best)]
     until = min(row[0] for row in closed if row is not None)
     return compared(*(frame.where(frame.window_end <= until) for frame in (best, naive)))

@@ -15,7 +15,7 @@ CHARTS = ("R-tumbling", "R-hopping", "S-tumbling", "S-hopping")
 """The paper's four panels: a generator and a kind of windows each."""
 
 FIRST_LABELS = {ALONE: ALONE, "naive": "naive", "best": "ours", TOLD: "ours, statistics given"}
-"""What the contenders of a first run are called in its tables and its figure."""
+"""The names of the contenders of a first run in its tables and its figure."""
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -36,7 +36,7 @@ def chosen(results: Iterable[Result], **facts: object) -> list[Result]:
 
 
 def by_setup(results: Iterable[Result]) -> dict[str, list[Result]]:
-    """Group results by their set-up, in the order in which they come."""
+    """Group results by their set-up, in order of appearance."""
     groups: dict[str, list[Result]] = {}
     for result in results:
         groups.setdefault(result.setup, []).append(result)
@@ -44,7 +44,7 @@ def by_setup(results: Iterable[Result]) -> dict[str, list[Result]]:
 
 
 def boosts(results: Iterable[Result], contender: str) -> list[float]:
-    """List how many times as fast as naive a contender was, where it was there and right."""
+    """List how many times as fast as naive a contender was, where it ran and was correct."""
     return [each.boost(contender) for each in results if contender in each.seconds and "naive" in each.seconds]
 
 
@@ -58,7 +58,7 @@ def summary(values: Sequence[float]) -> str:
 
 
 def boost_table(results: Sequence[Result], paper: Mapping[str, Boosts]) -> str:
-    """Put our boosts beside the paper's: mean and maximum for each set-up."""
+    """Compare our boosts with the paper's: mean and maximum for each set-up."""
     plans = [plan for plan in PLANS if any(plan in each.seconds for each in results)]
     header = [
         "set-up",
@@ -82,7 +82,7 @@ def boost_table(results: Sequence[Result], paper: Mapping[str, Boosts]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """A set-up in which we gain less than the paper says its own system does."""
+    """A set-up in which we gain less than the paper reports for its own system."""
 
     stream: str
     events: int
@@ -102,7 +102,7 @@ def shortfalls(results: Sequence[Result], paper: Mapping[str, Boosts]) -> list[S
 
 
 def chart_of(result: Result) -> str:
-    """Say which of the four panels a result belongs to.
+    """Return which of the four panels a result belongs to.
 
     >>> from benchmarks.results import Result
     >>> chart_of(Result("", "tables", "dense", 1, "R-10-tumbling", 0, "min", 10, {}))
@@ -124,7 +124,7 @@ def speedups(results: Iterable[Result], over: str, *searches: str) -> dict[str, 
 
 
 def pearson(points: Sequence[tuple[float, float]]) -> float | None:
-    """Return the correlation of predicted and observed; nothing, if there is too little to say.
+    """Return the correlation of predicted and observed values; `None` if there are too few.
 
     >>> pearson([(1, 1), (2, 2), (3, 3)]), pearson([(1, 1), (1, 2), (1, 3)])
     (1.0, None)
@@ -156,7 +156,7 @@ def regrets(results: Iterable[Result]) -> list[tuple[float, Result]]:
 
 
 def time_table(results: Sequence[Result], first: str, label: Callable[[Result], str]) -> str:
-    """List what every contender took, in seconds, and the gain of `best` over naive."""
+    """List the times of all contenders, in seconds, and the gain of `best` over naive."""
     names = list(dict.fromkeys(name for each in results for name in each.seconds))
     rows = [
         [
@@ -170,7 +170,7 @@ def time_table(results: Sequence[Result], first: str, label: Callable[[Result], 
 
 
 def first_table(results: Sequence[Result]) -> str:
-    """List what first runs take, in seconds, and how many times as long as the others ours takes."""
+    """List the times of first runs, in seconds, and how many times as long as the others ours takes."""
     names = [name for name in FIRST_LABELS if any(name in each.seconds for each in results)]
     rows = [
         [
@@ -189,7 +189,7 @@ def first_table(results: Sequence[Result]) -> str:
 
 
 def phase_table(results: Sequence[Result]) -> str:
-    """List where the time of first runs goes, in seconds."""
+    """List the phases of first runs, in seconds."""
     rows = [
         [
             f"{each.setup}, {_source(each)}: {label}",
@@ -209,7 +209,7 @@ def _source(result: Result) -> str:
 
 
 def flink_table(results: Sequence[Result]) -> str:
-    """List what Flink takes for both queries."""
+    """List Flink's times for both queries."""
     names = ("flink", "flink rewritten")
     rows = [
         [each.setup, *(f"{each.typical(name):.2f}" for name in names), f"{each.boost(names[1], names[0]):.1f}"]
@@ -233,7 +233,7 @@ def planning_table(results: Sequence[Result]) -> str:
 
 
 def state_table(results: Sequence[Result]) -> str:
-    """List what a micro-batch takes, and how large the state gets."""
+    """List the times of micro-batches, and how large the state gets."""
     rows = []
     for each in results:
         pairs = [f"{each.state['naive'][what]:,} → {each.state['best'][what]:,}" for what in ("operators", "rows")]
@@ -245,7 +245,7 @@ def state_table(results: Sequence[Result]) -> str:
 
 
 def soak_table(results: Sequence[Result]) -> str:
-    """List what load takes: seconds, or of a stream those of a micro-batch, and the driver's memory early and late."""
+    """List times under load (seconds or, for a stream, of a micro-batch), and the driver's memory early and late."""
     rows = []
     for each in results:
         samples = [value for _, value in sorted(each.state["samples"].items(), key=lambda pair: int(pair[0]))]
@@ -260,7 +260,7 @@ def soak_table(results: Sequence[Result]) -> str:
 
 
 def store_table(results: Sequence[Result]) -> str:
-    """List what each way takes, and how many times as long as the quickest of its case."""
+    """List the time of each way, and how many times as long as the fastest of its case it takes."""
     rows = []
     for each in results:
         quickest = min(map(each.typical, each.seconds))
@@ -286,5 +286,5 @@ def noise(results: Iterable[Result]) -> float:
 
 
 def typical_gain(results: Iterable[Result], one: str, other: str) -> float:
-    """Return the geometric mean of how many times as fast one contender is as another."""
+    """Return the geometric mean of how many times as fast as another a contender is."""
     return geometric_mean([each.boost(one, other) for each in results if {one, other} <= each.seconds.keys()])

@@ -1,4 +1,4 @@
-"""One way to time things: contenders in a shuffled order, round by round."""
+"""Time contenders in a shuffled order, round by round."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def rounds(
     random: Random,
     enough: Callable[[str], float] = lambda _: float("inf"),
 ) -> Iterator[tuple[str, float, Answer]]:
-    """Run every contender so many times, and yield its name, seconds and answer each time.
+    """Run every contender this many times, and yield its name, seconds and answer each time.
 
-    A contender that has taken `enough` seconds in all is not run again, but each runs once.
+    A contender that has taken `enough` seconds in total is not run again, but each runs at least once.
 
     >>> timed = rounds({"a": lambda: 1, "b": lambda: 2}, repeats=2, random=Random(7), enough={"a": 60, "b": 1e-9}.get)
     >>> sorted((name, answer) for name, seconds, answer in timed)

@@ -27,7 +27,7 @@ START = 1_704_067_200_000_000
 
 
 def main() -> None:
-    """Make events and labels, run both on them, and print what they took."""
+    """Make events and labels, run both on them, and print the times."""
     options = argparse.ArgumentParser(description=__doc__)
     for name, default in {"events": 1_000_000, "labels": 100_000, "keys": 100, "days": 30, "joined": 0}.items():
         options.add_argument(f"--{name}", type=int, default=default)
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _made(spark: SparkSession, folder: Path, given: argparse.Namespace) -> tuple[DataFrame, DataFrame]:
-    """Write events, evenly over the days, and labels, at any time of these, and read them again."""
+    """Write events, evenly over the days, and labels, at any time of these, and read them back."""
     span = given.days * 86_400_000_000
 
     def key(seed: int) -> str:
@@ -66,7 +66,7 @@ def _made(spark: SparkSession, folder: Path, given: argparse.Namespace) -> tuple
 
 
 def _features(labels: DataFrame, events: DataFrame) -> DataFrame:
-    """Compute the features by a plan, and add them up by window."""
+    """Compute the features with a plan, and sum them by window."""
     windows = [tumbling(length, name=name) for name, length in WINDOWS.items()]
     calls = [f"{call} AS {name}" for name, call in AGGREGATES.items()]
     query = Query(time="ts", keys=["k"], windows=windows, aggregates=calls)
@@ -76,7 +76,7 @@ def _features(labels: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def _joined(spark: SparkSession, labels: DataFrame, events: DataFrame) -> DataFrame:
-    """Compute them by one join over the longest range, with filters for the others."""
+    """Compute the features with one join over the longest range, with filters for the other ranges."""
     values = ", ".join(
         f"{call} FILTER (WHERE ts >= at - INTERVAL {length}) AS {name}_{window}"
         for window, length in WINDOWS.items()
@@ -91,7 +91,7 @@ def _joined(spark: SparkSession, labels: DataFrame, events: DataFrame) -> DataFr
 
 
 def _timed(name: str, run: Callable[[], DataFrame], repeats: int) -> list[float]:
-    """Run something, print the seconds of each time, and return its only row."""
+    """Run a function, print the seconds of each run, and return its only row."""
     seconds, row = [], []
     for _ in range(repeats):
         begin = perf_counter()

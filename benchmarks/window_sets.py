@@ -18,7 +18,7 @@ def random_windows(
 ) -> tuple[Window, ...]:
     """Draw a window set with RandomGen: each range (or slide) is a random multiple of a random seed.
 
-    Windows that come up twice are drawn again, so that the set has the size asked for.
+    Windows that occur twice are drawn again, so that the set has the requested size.
 
     >>> [window.name for window in random_windows(3, tumbling=True, seed=1)]
     ['1 minute 16 seconds', '36 seconds', '1 minute 6 seconds']

@@ -1,4 +1,4 @@
-"""Seeded streams of events to measure with: at a constant pace, from many devices, and from a real factory."""
+"""Seeded streams of events for measurements: at a constant pace, from many devices, and from a real factory."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def plugs(spark: SparkSession, data: Path | None) -> DataFrame:
     """Read the real smart plugs: two days of 45 devices (tracebase, ODbL 1.0)."""
     if data is None or not (data / READINGS).exists():
         raise OptionError(f"the real readings, {READINGS}, are not there; --data or FACTOR_WINDOWS_DATA says where")
-    # One small file would be read by one core.
+    # One small file would be read by a single core.
     return spark.read.parquet(str(data / READINGS)).repartitionByRange("ts").sortWithinPartitions("ts")
 
 
 def constant_pace(spark: SparkSession, events: int, *, rate: float = 1.0, seed: int = 7) -> DataFrame:
-    """Make the paper's Synthetic-1M and -10M: (ts, v), one event after the other at the same distance, no key."""
+    """Make the paper's Synthetic-1M and -10M: (ts, v), events at equal distances, without a key."""
     return paced(spark, events, rate).select("ts", (F.rand(seed) * 100).alias("v"))
 
 
 def factory(spark: SparkSession, events: int, *, sample: Path | None = None, seed: int = 7) -> DataFrame:
     """Make a stand-in for the paper's Real-32M: (ts, v), the DEBS 2012 sample repeated and shifted in time.
 
-    Without the sample, values of the same shape: a steady level with small noise and rare steps.
+    Without the sample, the values have the same shape: a steady level with small noise and rare steps.
     """
     if sample is None:
         level = 13_000 + 500 * (F.hash(F.floor(F.col("id") / 5000)) % 5)

@@ -1,4 +1,4 @@
-"""Aggregates over many windows of one stream for about the price of one. Importing this starts no JVM."""
+"""Aggregates over many windows of one stream at about the cost of one. Importing this package starts no JVM."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _ON_SPARK = {
     "use_rocksdb": "engines.spark_stream",
     "wide": "spark.wide",
 }
-"""Where the functions are that only make sense beside Spark; `fan_out` is the former name of `split_by_query`."""
+"""The modules of functions that need Spark; `fan_out` is the former name of `split_by_query`."""
 
 
 def aggregate(
@@ -93,10 +93,10 @@ def aggregate(
     keys: Sequence[str] = (),
     statistics: Statistics | Literal["auto"] | None = "auto",
 ) -> DataFrame:
-    """Aggregate a DataFrame over many windows: a query, its plan and its run in one call.
+    """Aggregate a DataFrame over many windows: build the query, plan it and run it in one call.
 
-    By default the plan is made for what a quick look at a batch says: how many events there are, and, of many, what the
-    first few thousand are like. `statistics` from `analyze` say it exactly; `None` assumes a dense stream.
+    By default, the plan is chosen after a quick look at a batch: how many events there are and, if there are many, what
+    the first few thousand are like. For exact numbers, pass `statistics` from `analyze`; `None` assumes a dense stream.
     """
     from factor_windows.engines.spark_batch import plan_and_run
     from factor_windows.spark.messages import check_events
@@ -118,9 +118,9 @@ def sql(
     time: str | None = None,
     statistics: Literal["auto"] | None = "auto",
 ) -> DataFrame:
-    """Run a SQL query over many windows, of Spark, Azure Stream Analytics or Flink, on a Spark session.
+    """Run a SQL query over many windows, written for Spark, Azure Stream Analytics or Flink, on a Spark session.
 
-    The plan is made for what a quick look at the events says, unless `statistics` is `None`.
+    The plan is chosen after a quick look at the events, unless `statistics` is `None`.
     """
     from factor_windows.engines.spark_statement import sql as run
 
@@ -128,7 +128,7 @@ def sql(
 
 
 def __getattr__(name: str) -> object:
-    """Load what needs PySpark when it is first asked for."""
+    """Load functions that need PySpark on first use."""
     if name not in _ON_SPARK:
         raise AttributeError(f"module 'factor_windows' has no attribute {name!r}")
     return getattr(import_module(f"factor_windows.{_ON_SPARK[name]}"), "split_by_query" if name == "fan_out" else name)

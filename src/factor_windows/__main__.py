@@ -1,4 +1,4 @@
-"""Let `python -m factor_windows` be the command line."""
+"""Run the command line as `python -m factor_windows`."""
 
 from factor_windows.cli.main import main
 

@@ -1,8 +1,8 @@
-"""What can go wrong: one base error and a few kinds, each naming the bad value and what is allowed."""
+"""Errors: one base class and a few kinds, each naming the invalid value and what is allowed."""
 
 
 class FactorWindowsError(ValueError):
-    """The base of every error that a user's own input can cause."""
+    """The base class of every error that a user's input can cause."""
 
 
 class WindowError(FactorWindowsError):
@@ -18,7 +18,7 @@ class QueryError(FactorWindowsError):
 
 
 class SqlError(QueryError):
-    """A SQL text that is no SQL, or asks for what cannot be done; says where."""
+    """A SQL text that is invalid, or asks for something unsupported; the error says where."""
 
 
 class OptionError(FactorWindowsError):
@@ -26,11 +26,11 @@ class OptionError(FactorWindowsError):
 
 
 class StoreError(FactorWindowsError):
-    """A store that cannot be read, or does not fit what is asked of it."""
+    """A store that cannot be read, or does not fit the request."""
 
 
 class StoreConflictError(StoreError):
-    """Another writer was faster."""
+    """Another writer committed first."""
 
 
 class PlanError(FactorWindowsError):

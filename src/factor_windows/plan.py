@@ -1,4 +1,4 @@
-"""A plan: how to compute one query or several, in one pass over the events or a few."""
+"""A plan: how to compute one query or several, in one or a few passes over the events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from factor_windows.cost.timing import Timing
 
 STATUSES = ("time_limit", "heuristic", "optimal")
-"""How good a search's answer can be, the weakest first."""
+"""How good a search's answer can be, weakest first."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -44,7 +44,7 @@ class Plan:
     passes: tuple[Pass, ...]
     """What each pass over the events computes."""
     request: Request = field(compare=False)
-    """The queries and options the plan was made for; `replace` them and plan again for others."""
+    """The queries and options the plan was made for; `replace` them and plan again to change them."""
 
     @classmethod
     def of_pass(cls, each: Pass) -> Plan:
@@ -163,11 +163,11 @@ class Plan:
         return paid
 
     def children(self, name: str | None) -> tuple[PlanNode, ...]:
-        """List the nodes that read the named one, or the raw events, in a plan of one pass."""
+        """List the nodes that read the named node, or the raw events, in a plan of one pass."""
         return self._only_pass.children(name)
 
     def reads(self, node: PlanNode) -> Cost:
-        """Count what one instance of a node reads, events or instances of its parent, in a plan of one pass."""
+        """Count what one instance of a node reads (events or instances of its parent), in a plan of one pass."""
         return self._only_pass.reads(node)
 
     def naive(self) -> Plan:
@@ -185,9 +185,9 @@ class Plan:
     ) -> str:
         """Draw the tree as text: names, costs, reads, the predicted gain, and how it runs on Spark or on a stream.
 
-        For several queries, it also shows which queries use each node and what each pays. `since` takes an earlier
-        plan and lists what changed. `events` shows what `run` would do with them, which also depends on their types
-        and on the session's number of shuffle partitions.
+        For several queries, it also shows which queries use each node and what each query pays. `since` takes an
+        earlier plan and lists what changed. Given `events`, it shows what `run` would do with them, which also depends
+        on their types and on the session's number of shuffle partitions.
         """
         from factor_windows.explain.text import changes, explain
 
@@ -196,7 +196,7 @@ class Plan:
         return explain(self, physical=physical or events is not None, streaming=streaming, events=events)
 
     def to_html(self, *, measured: Timing | Mapping[str, float] | None = None) -> str:
-        """Return a self-contained HTML page that explains the plan; `measured` adds the seconds of a run."""
+        """Return a self-contained HTML page that explains the plan; `measured` adds the run times in seconds."""
         from factor_windows.explain.page import page
 
         return page(self, measured=measured)
@@ -214,7 +214,7 @@ class Plan:
         return dot(self)
 
     def _repr_html_(self) -> str:
-        """Show the plan in a notebook: what it gains, and its trees as pictures."""
+        """Show the plan in a notebook: its predicted gain, and its trees as pictures."""
         from factor_windows.explain.picture import figure
 
         return "".join(map(figure, self.passes))
@@ -230,13 +230,13 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
-        """Read what `to_json` wrote, with this version or an earlier one."""
+        """Read a plan that `to_json` wrote, with this version or an earlier one."""
         from factor_windows.serialize import from_json
 
         return from_json(text)
 
     def sql(self, *, dialect: Dialect = "spark") -> str:
-        """Write the plan as SQL that runs without this library, in the dialect of spark, duckdb or flink.
+        """Write the plan as SQL that runs without this library, in the Spark, DuckDB or Flink dialect.
 
         Several queries give one statement each, with the steps of the plan that it needs.
         """
@@ -258,11 +258,11 @@ class Plan:
         pass, which Spark caches until `unpersist()` is called on the mapping. Over a stream they give one DataFrame
         with a `query_id`; `factor_windows.split_by_query` separates them in each micro-batch.
 
-        A plan made without statistics takes a quick look at a batch (how many events, and the first few thousand of
-        many) to choose how to run. `statistics=None` skips the look.
+        A plan made without statistics first takes a quick look at a batch (how many events there are and, if there are
+        many, the first few thousand) to choose how to run. `statistics=None` skips the look.
 
-        For streams, `mode` is the output mode of the writer: append, update or complete. Given the `checkpoint` that
-        the stream will use, a plan that does not fit the state there is refused.
+        For streams, `mode` is the output mode of the writer: append, update or complete. Pass the `checkpoint` that the
+        stream will use to have a plan refused if it does not fit the state stored there.
         """
         from factor_windows.engines import spark_batch, spark_queries, spark_stream
         from factor_windows.spark.messages import check_events
@@ -278,7 +278,7 @@ class Plan:
         return spark_queries.batch(self, events, looks=looks)
 
     def partials(self, events: DataFrame) -> DataFrame:
-        """Compute partial results of a batch of events, to keep anywhere; `merge` turns them into results.
+        """Compute partial results of a batch of events, to store anywhere; `merge` turns them into results.
 
         Each row holds one combination of keys and one pane of time: `pane_start`, the times of its first and last
         event, and mergeable states. Batches of partial results can be appended to each other.
@@ -288,25 +288,25 @@ class Plan:
         return spark_panes.partials(self, events)
 
     def merge(self, panes: DataFrame, *, schema: StructType | DataFrame | None = None) -> Any:
-        """Merge partial results into what `run` would give for all their events.
+        """Merge partial results into the result that `run` would return for all their events.
 
-        Another plan may have made them, if it has the same keys and functions and its panes add up to the windows of
-        this one. If the metadata of the columns is lost, pass the `schema` of the events.
+        The partial results may come from another plan, if it has the same keys and functions and its panes add up to
+        the windows of this one. If the metadata of the columns is lost, pass the `schema` of the events.
         """
         from factor_windows.engines import spark_panes
 
         return spark_panes.merge(self, panes, schema)
 
     def at(self, labels: DataFrame, events: DataFrame | None = None, *, time: str = "at") -> Any:
-        """Compute trailing windows: for each row of labels, aggregates over the events of its keys before its time.
+        """Compute trailing windows: for each row of labels, aggregate the events of its keys before its time.
 
-        `labels` is a batch with the query's keys and a time. Each of its rows comes out once for every window, with its
-        own columns, `window_id`, `window_start` and `window_end`, and the aggregates over the events of its keys in
-        [time - range, time). Without events there, aggregates are what Spark returns for no rows. Slides and offsets of
-        windows are ignored.
+        `labels` is a batch with the query's keys and a time. Each label is returned once for every window, with its own
+        columns, `window_id`, `window_start` and `window_end`, and the aggregates over the events of its keys in
+        [time - range, time). If there are none, the aggregates are what Spark returns for no rows. The windows' slides
+        and offsets are ignored.
 
-        Without `events`, the table in the query's FROM is read, or else the session's table `events`. Several queries
-        give a mapping from names to results.
+        Without `events`, the table in the query's FROM is read, or else the session's table `events`. For several
+        queries, return a mapping from names to results.
         """
         from factor_windows.engines import spark_trailing
 
@@ -324,7 +324,7 @@ class Plan:
         """Compute the windows that a stream had not closed when it stopped, from all its events read as a batch.
 
         `stopped` is the streaming query, or the time up to which it closed windows. A restarted query that had nothing
-        to do does not know that time; its `checkpoint` does. The result looks like that of `run`.
+        to do does not know that time; pass its `checkpoint` instead. The result looks like that of `run`.
         """
         from factor_windows.engines import spark_queries, spark_stream
 

@@ -24,7 +24,7 @@ WINDOW_COLUMNS = ("window_id", "window_start", "window_end")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Query:
-    """What the user asks for: every aggregate, of every window, for every combination of keys.
+    """The user's query: every aggregate, over every window, for every combination of keys.
 
     >>> from factor_windows.algebra.window import tumbling
     >>> query = Query(time="ts", keys=["device"], windows=[tumbling("20m")], aggregates=["min(t)", "avg(t) AS mean"])
@@ -39,29 +39,29 @@ class Query:
     aggregates: Sequence[str]
     keys: Sequence[str] = ()
     where: str = ""
-    """Which events count, as a condition in Spark SQL."""
+    """A condition in Spark SQL that selects the events."""
     having: str = ""
-    """Which rows of the result are kept, as a condition over its columns."""
+    """A condition over the result's columns that selects its rows."""
     output: Sequence[str] = ()
-    """What is shown instead of the keys, the window's columns and the aggregates: expressions over these."""
+    """Expressions to show instead of the keys, the window's columns and the aggregates, written over these."""
     source: str = ""
-    """The table or sub-query that the events come from, in SQL; `run` is handed the events themselves."""
+    """The table or sub-query that the events come from, in SQL; `run` is given the events themselves."""
     outer: str = ""
-    """What SQL goes on to do with the result, which it calls {result}."""
+    """The SQL applied to the result, which it calls {result}."""
     name: str = ""
-    """What the result is called where several queries share a plan."""
+    """The name of the result where several queries share a plan."""
     absent: Iterable[str] = ()
-    """Names that events may not have as columns: SQL was read on the assumption that they are aliases."""
+    """Names that the events' columns must not have, because the SQL was read assuming that they are aliases."""
     asked: Sequence[Sequence[int]] = ()
-    """For each window the places of the calls of aggregates that are asked of it; all of them, if nothing is said."""
+    """For each window, the positions of its aggregate calls; empty: every window has all of them."""
     window_names: tuple[str, ...] = field(init=False)
-    """The windows' names in order; a window's name is no part of its identity, but it is of a query's."""
+    """The windows' names in order; windows are equal whatever their names, but queries are not."""
     parsed_time: Expression = field(init=False, compare=False)
     parsed_keys: tuple[Expression, ...] = field(init=False, compare=False)
     parsed_aggregates: tuple[Aggregate, ...] = field(init=False, compare=False)
-    """The calls that are computed: the aggregates, or those in them if some are expressions over calls."""
+    """The aggregate calls to compute: the aggregates, or the calls inside them if some are expressions over calls."""
     formulas: tuple[Expression, ...] = field(init=False, compare=False)
-    """What is asked for, as expressions over the calls' columns; empty if that is the calls themselves."""
+    """The aggregates as expressions over the calls' columns; empty if they are the calls themselves."""
     parsed_output: tuple[Expression, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -101,7 +101,7 @@ class Query:
         self._check_columns()
 
     def _parts(self, *names: str) -> dict[str, str | Sequence[str]]:
-        """Return what is asked, without what is left to its default."""
+        """Return the parts of the query that differ from their defaults."""
         windows = [each.name if each.name == each.label else f"{each.name}: {each.label}" for each in self.windows]
         return {name: windows if name == "windows" else value for name in names if (value := getattr(self, name))}
 
@@ -149,7 +149,7 @@ class Query:
 
     @property
     def has_sessions(self) -> bool:
-        """Say whether any window closes after a gap."""
+        """Say whether any window is a session window."""
         return any(isinstance(window, Session) for window in self.windows)
 
     @property
@@ -165,7 +165,7 @@ class Query:
 
     @property
     def shown_aggregates(self) -> tuple[str, ...]:
-        """Name the aggregates as the result does: what SQL computes in between has names that nobody chose."""
+        """List the aggregates' names in the result; SQL generates names for intermediate columns."""
         computed = {each.name for each in self.parsed_aggregates}
         shown = (
             each.name
@@ -176,7 +176,7 @@ class Query:
 
     @property
     def shown_keys(self) -> tuple[str, ...]:
-        """Name the keys as the result does, or by what they are computed from if it does not show them."""
+        """List the keys' names in the result, or the keys' expressions for keys that it does not show."""
         if not self.output:
             return tuple(key.name for key in self.parsed_keys)
         shown = {each.tree.name: each.name for each in self.parsed_output if isinstance(each.tree, exp.Column)}
@@ -189,23 +189,23 @@ class Query:
 
     @property
     def asked_keys(self) -> tuple[str, ...]:
-        """List the keys as Spark is to name them: in the user's own words, unless expressions refer to their names."""
+        """List the keys to pass to Spark: as the user wrote them, unless expressions refer to their names."""
         return _aliased(self.parsed_keys) if self.formulas else tuple(self.keys)
 
     @property
     def asked_aggregates(self) -> tuple[str, ...]:
-        """List the calls that are computed, as Spark is to name them."""
+        """List the aggregate calls to pass to Spark."""
         return _aliased(self.parsed_aggregates) if self.formulas else tuple(self.aggregates)
 
     @property
     def bare(self) -> Query:
-        """Return the query without what follows its calls of aggregates."""
+        """Return the query with its aggregate calls only, without anything computed from them."""
         calls = self.asked_aggregates
         return replace(self, keys=self.asked_keys, aggregates=calls, having="", output=(), outer="")
 
     @property
     def kind(self) -> Kind:
-        """Say how the query may be shared: as its strictest function allows."""
+        """Return the kind of the strictest function, which decides how the query may share work."""
         return max(aggregate.kind for aggregate in self.parsed_aggregates)
 
     @property
@@ -228,7 +228,7 @@ def _same_name(column: str) -> QueryError:
 
 
 def _name_apart(keys: Iterable[Expression]) -> tuple[Expression, ...]:
-    """Give a cast of a key another name than the key: Spark names both alike, and shows them so."""
+    """Rename a cast of a key that has the key's name: Spark gives both the same name, and shows them so."""
     found: dict[str, Expression] = {}
     for key in keys:
         is_taken = key.name.lower() in found and key.name == name_of(key.tree)
@@ -244,7 +244,7 @@ def _aliased(columns: Iterable[Expression | Aggregate]) -> tuple[str, ...]:
 
 
 def _scalar(what: str, text: str, formulas: Iterable[Expression] = ()) -> Expression:
-    """Read an expression; the names of formulas in it stand for these."""
+    """Read an expression, replacing the names of formulas in it by the formulas."""
     tree, alias = parse(text, what=what, error=QueryError)
     inner = aggregate_inside(tree)
     if inner:

@@ -1,4 +1,4 @@
-"""What is asked of the planner: queries, and how to plan them. A plan keeps it, so that it can be made again."""
+"""Requests to the planner: queries, and how to plan them. A plan keeps its request, so that it can be made again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COST_MODELS: tuple[Costs, ...] = get_args(Costs)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the caller of `optimize` may choose."""
+    """The options of `optimize`."""
 
     search: Search = "best"
     cost: Costs = "spark"
@@ -58,15 +58,15 @@ class Request:
     queries: tuple[Query, ...]
     options: Options = field(default_factory=Options)
     is_single: bool = False
-    """Whether one query was given by itself: its result is then a DataFrame, and no mapping of names."""
+    """Whether a single query was given by itself: the result is then a DataFrame, not a mapping from names."""
     selectivity: Mapping[str, float] = field(default_factory=dict)
-    """What share of the events each query's condition keeps, by the query's name."""
+    """The share of the events that each query's condition keeps, by the query's name."""
     combinations: Mapping[frozenset[str], float] = field(default_factory=dict)
-    """How many combinations there are of sets of keys, where that was measured."""
+    """How many combinations each set of keys has, where measured."""
     in_one_pass: bool = False
-    """Whether all queries share one pass over the events, as those of a stream must."""
+    """Whether all queries share one pass over the events; the queries of a stream must."""
     flag: str = FLAG
-    """How the columns begin that say which queries an event is for."""
+    """The prefix of the columns that say which queries an event is for."""
     derive: bool = True
     """Whether keys may be computed from other keys."""
 
@@ -81,6 +81,6 @@ class Request:
                 raise OptionError(f"selectivity {share!r} of {name!r} is not a share of the events, from 0 to 1")
 
     def for_query(self, query: Query, options: Options) -> Request:
-        """Ask for one of the queries alone; selectivities of the others mean nothing then."""
+        """Return the request for one of the queries alone; it ignores the selectivities of the others."""
         known = {name: share for name, share in self.selectivity.items() if name == query.name}
         return replace(self, queries=(query,), options=options, selectivity=known)

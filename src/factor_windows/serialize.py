@@ -1,4 +1,4 @@
-"""Plans as JSON: kept beside a job, sent to another machine, and read back by the same or a later version."""
+"""Plans as JSON: to store with a job, send to another machine, and read with the same version or a later one."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ from factor_windows.tree import Pass, Tree
 from factor_windows.workload import Output, Workload, merge_queries
 
 ONE, SEVERAL = 1, 2
-"""The formats of plans for one query and for several: a reader of only the first says that it is too old."""
+"""The formats of plans for one query and for several: a reader that knows only the first says that it is too old."""
 FORMAT = SEVERAL
-"""What a reader must know; it grows when an older one could not read what is written."""
+"""The newest format; it grows when older readers could not read what is written."""
 _QUERY = ("time", "aggregates", "keys", "where", "having", "output", "source", "outer", "name")
 _WINDOW = ("range", "slide", "offset", "name")
 _OPTIONAL = ("absent", "asked")
-"""What plans of earlier versions do not have."""
+"""Fields that plans of earlier versions lack."""
 _SAME = ("search", "cost", "keys", "slices", "time_limit")
-"""Options that are written as they are."""
+"""Options that are written unchanged."""
 _SPARK = ("unit", "rate", "keys", "keyed", "assumed", "overlap_safe", "states")
-"""What a cost model for Spark is written by, as it is; plans of earlier versions have not all of it."""
+"""Fields of a cost model for Spark, written unchanged; plans of earlier versions lack some of them."""
 _LATER = ("clock", "collect", "explode", "object", "window")
-"""Prices that plans of earlier versions do not have."""
+"""Prices that plans of earlier versions lack."""
 T = TypeVar("T")
 
 
 def to_json(plan: Plan) -> str:
-    """Write a plan with all that it depends on: the queries, the trees, and the costs that they were chosen by."""
+    """Write a plan with everything it depends on: the queries, the trees, and the costs that decided them."""
     return pass_to_json(plan.passes[0]) if plan.is_single else _dumped(_plan_of_several(plan))
 
 
 def from_json(text: str) -> Plan:
-    """Read a plan back; one that was tampered with into something wrong is refused, as plans check themselves."""
+    """Read a plan; a plan that was edited into an incorrect one is refused, because plans check themselves."""
     return _load(text, lambda found: _read_several(found) if "passes" in found else Plan.of_pass(_read_pass(found)))
 
 
 def pass_to_json(each: Pass) -> str:
-    """Write one pass over the events, as a plan for the one query that has all that is asked of it."""
+    """Write one pass over the events as a plan for one query, the merged query."""
     asked = [
         {**_node(output.node), "names": list(output.names), "aggregates": list(output.aggregates)}
         for output in each.outputs
@@ -68,12 +68,12 @@ def pass_to_json(each: Pass) -> str:
 
 
 def pass_from_json(text: str) -> Pass:
-    """Read what `pass_to_json` wrote."""
+    """Read a pass that `pass_to_json` wrote."""
     return _load(text, _read_pass)
 
 
 def query_document(query: Query) -> dict[str, Any]:
-    """Describe a query by plain values that say all about it."""
+    """Describe a query completely, as plain values."""
     return (
         {name: _plain(getattr(query, name)) for name in _QUERY}
         | {"windows": [segmentation_document(window) for window in query.windows]}
@@ -188,7 +188,7 @@ def _read_pass(found: Mapping[str, Any]) -> Pass:
 
 
 def read_query(found: Mapping[str, Any]) -> Query:
-    """Read what `query_document` returned."""
+    """Read a query that `query_document` described."""
     return Query(
         windows=[_read_window(window) for window in found["windows"]],
         **{name: found[name] for name in _QUERY},
@@ -209,7 +209,7 @@ def _plain(value: Any) -> Any:
 
 
 def segmentation_document(segmentation: Segmentation) -> dict[str, Any]:
-    """Describe a window, or slices, by plain values."""
+    """Describe a window or slices as plain values."""
     if isinstance(segmentation, Slices):
         calendars = [{**_clock(clock), "edge": list(edge)} for clock, edge in segmentation.calendars]
         return {"edges": [list(edge) for edge in segmentation.edges]} | ({"calendars": calendars} if calendars else {})
@@ -224,7 +224,7 @@ def segmentation_document(segmentation: Segmentation) -> dict[str, Any]:
 
 
 def read_segmentation(found: Mapping[str, Any]) -> Segmentation:
-    """Read what `segmentation_document` returned."""
+    """Read a window or slices that `segmentation_document` described."""
     if "edges" in found:
         calendars = tuple((_read_clock(each), _edge(each["edge"])) for each in found.get("calendars", ()))
         return Slices(tuple(map(_edge, found["edges"])), calendars)

@@ -15,12 +15,12 @@ from factor_windows.request import Search
 from factor_windows.workload import Member, Output, Workload
 
 Tree = Mapping[Node, Node | None]
-"""Each node's parent; `None` is the raw events. What a search returns."""
+"""Each node's parent, `None` for the raw events: the result of a search."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanNode:
-    """One node of a plan, with what it reads and what that costs."""
+    """One node of a plan, with the node it reads and its cost."""
 
     name: str
     node: Node
@@ -42,18 +42,18 @@ class PlanNode:
 
     @property
     def label(self) -> str:
-        """Return the names under which the node is shown, or, for a hidden one, its own in parentheses."""
+        """Return the names under which the node is shown, or a hidden node's own name in parentheses."""
         return ", ".join(self.shown_as) if self.exposed else f"({self.name})"
 
     @property
     def kind(self) -> str:
-        """Say whether the user asked for the node, or the optimizer added it."""
+        """Return `window` for a node that the user asked for, `slices` or `factor` for one that the optimizer added."""
         return "window" if self.exposed else "slices" if isinstance(self.window, Slices) else "factor"
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A way to compute a workload that is known to be right: it checks itself when it is made."""
+    """A way to compute a workload in one pass; it checks that it is correct when it is made."""
 
     workload: Workload
     nodes: tuple[PlanNode, ...]
@@ -63,13 +63,13 @@ class Pass:
     status: str
     """How good the search's answer is: `optimal`, `heuristic` or `time_limit`."""
     bound: Cost = 0
-    """What no plan of those that were looked at can cost less than."""
+    """A lower bound: no plan in the search space costs less."""
 
     @classmethod
     def of_tree(
         cls, workload: Workload, tree: Tree, *, search: Search, cost_model: CostModel, status: str, bound: Cost = 0
     ) -> Pass:
-        """Name the nodes of a tree, put them in order and price them."""
+        """Name the nodes of a tree, order them and price them."""
         shown_as = {each.node: each.names for each in workload.outputs}
         names = _node_names(tree, shown_as)
         nodes = []
@@ -101,12 +101,12 @@ class Pass:
 
     @property
     def query(self) -> Query:
-        """Return the query that has all that the workload's queries ask for."""
+        """Return the merged query of the workload."""
         return self.workload.query
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """List what is shown."""
+        """List the outputs of the workload."""
         return self.workload.outputs
 
     @property
@@ -121,7 +121,7 @@ class Pass:
 
     @property
     def places(self) -> dict[str, int]:
-        """Return the place of each node, by its name."""
+        """Map each node's name to its position."""
         return {node.name: place for place, node in enumerate(self.nodes)}
 
     @property
@@ -130,9 +130,9 @@ class Pass:
         return max(node.window.longest for node in self.nodes)
 
     def needs(self, columns: Sequence[Collection[str]]) -> list[set[str]]:
-        """List for each node the columns that it needs, for what it shows or for those who read it.
+        """List for each node the columns that it needs, for its own results or for the nodes that read it.
 
-        `columns` are those that each of the query's aggregates is made from.
+        `columns` gives, for each of the query's aggregates, the columns that it is made from.
         """
         number = self.places
         asked = {each.node: each.aggregates for each in self.outputs}
@@ -149,7 +149,7 @@ class Pass:
 
     @property
     def readers(self) -> dict[str, tuple[str, ...]]:
-        """List for each node the queries that need it, for themselves or for what they read."""
+        """Map each node to the queries that need it, directly or through the nodes that read it."""
         own: dict[str, set[str]] = {node.name: set() for node in self.nodes}
         names = {node.node: node.name for node in self.nodes}
         for member in self.workload.members:
@@ -162,7 +162,7 @@ class Pass:
         return {name: tuple(filter(found.__contains__, every)) for name, found in own.items()}
 
     def children(self, name: str | None) -> tuple[PlanNode, ...]:
-        """List the nodes that read the named one, or the raw events."""
+        """List the nodes that read the named node, or the raw events."""
         return tuple(node for node in self.nodes if node.parent == name)
 
     def reads(self, node: PlanNode) -> Cost:
@@ -171,16 +171,16 @@ class Pass:
         return self.cost_model.instance_cost(node.window, above)
 
     def naive(self) -> Pass:
-        """Compute every output from the raw events instead."""
+        """Return the pass that computes every output from the raw events instead."""
         tree = {node.node: None for node in self.nodes if node.exposed}
         return Pass.of_tree(self.workload, tree, search="none", cost_model=self.cost_model, status="heuristic")
 
     def with_query(self, query: Query) -> Pass:
-        """Compute the same nodes for a query that differs in what it does with them."""
+        """Return the pass with the same nodes, for a query that uses them differently."""
         return replace(self, workload=replace(self.workload, query=query))
 
     def for_member(self, member: Member) -> Pass:
-        """Keep the nodes that one query needs: over its own events, by its own keys only."""
+        """Keep the nodes that one query needs, over its own events and by its own keys only."""
         nodes = {node.name: node for node in self.nodes}
         names = {node.node: node.name for node in self.nodes}
         keys = keys_of(member.query)
@@ -189,7 +189,7 @@ class Pass:
             node: PlanNode | None = nodes[names[shown]]
             while node is not None and (own := Node(node.window, keys)) not in tree:
                 above = nodes.get(node.parent or "")
-                # The same window by more keys is the same node by these.
+                # The same window with more keys becomes the same node with these keys.
                 while above is not None and above.window == node.window:
                     above = nodes.get(above.parent or "")
                 tree[own] = None if above is None else Node(above.window, keys)
@@ -213,7 +213,7 @@ def _parents_first(tree: Tree) -> Iterator[Node]:
 
 
 def _node_names(tree: Tree, shown_as: Mapping[Node, tuple[str, ...]]) -> dict[Node, str]:
-    """Call a shown node by its first name, and a hidden one by its label unless a user's name is in the way."""
+    """Name a shown node by its first name, and a hidden one by its label, with a suffix if a user took that name."""
     taken = {name for names in shown_as.values() for name in names}
     several_keys = len({node.keys for node in tree}) > 1
     names: dict[Node, str] = {}

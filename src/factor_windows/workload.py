@@ -1,4 +1,4 @@
-"""One query or several over one stream as one request for results: which windows, keys and aggregates, and whose."""
+"""One query, or several over one stream merged into one: which windows, keys and aggregates, and for which query."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from factor_windows.functions.table import Kind
 from factor_windows.query import Query
 
 FLAG = "__fw_flag_"
-"""How the columns begin that say of each event which queries it is for."""
+"""The prefix of the columns that say, for each event, which queries it is for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A node whose results are shown: under which names, and which of the query's aggregates they are."""
+    """A node whose results are shown: under which names, and with which of the query's aggregates."""
 
     node: Node
     names: tuple[str, ...]
     aggregates: tuple[int, ...]
-    """The places of the aggregates in the query."""
+    """The positions of the aggregates in the query."""
 
     @classmethod
     def of_query(cls, query: Query) -> tuple[Output, ...]:
-        """Return a query's windows, each for all its keys and with the aggregates that are asked of it."""
+        """Return a query's windows, each for all the query's keys and with the aggregates requested for it."""
         every = range(len(query.parsed_aggregates))
         asked = query.asked or [every] * len(query.windows)
         places: dict[AnyWindow, set[int]] = {}
@@ -45,7 +45,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One query of a workload, and where its results are in the common one's."""
+    """One query of a workload, and where to find its results in the merged query's result."""
 
     query: Query
     keys: tuple[str, ...]
@@ -53,35 +53,35 @@ class Member:
     values: tuple[str, ...]
     """The columns that hold its aggregates."""
     present: str
-    """The column that says whether a row has any event of the query's own; empty if every row has."""
+    """The column that says whether a row has any events of this query; empty if every row has."""
     nodes: Mapping[AnyWindow, Node]
-    """What computes each of its windows."""
+    """The node that computes each of its windows."""
     labels: Mapping[AnyWindow, str]
-    """Under which name the common result shows each of its windows."""
+    """The name of each of its windows in the merged query's result."""
 
     @property
     def name(self) -> str:
-        """Return what the query is called."""
+        """Return the query's name."""
         return self.query.name
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Queries over one stream, made one."""
+    """Queries over one stream, merged into one."""
 
     members: tuple[Member, ...]
     query: Query
-    """The query that has all their windows, keys and aggregates, for events that at least one of them is about."""
+    """The query with all their windows, keys and aggregates, over the events that at least one of them selects."""
     outputs: tuple[Output, ...]
-    """Each window for each set of keys that somebody asks for, with the aggregates that are asked of it."""
+    """Each requested combination of a window and a set of keys, with the aggregates requested for it."""
     flags: Mapping[str, str]
-    """Columns of events and the conditions that make them: what only some queries are about."""
+    """Columns added to the events, with their conditions: the events that only some queries select."""
     guarded: Mapping[str, str]
-    """Columns of events and the keys that make them: those that are computed for their own queries' events only."""
+    """Columns added to the events, with their keys: keys computed only for the events of the queries that use them."""
 
     @classmethod
     def of_query(cls, query: Query) -> Workload:
-        """Take one query as it is, with its own names."""
+        """Make a workload of one query, which keeps its own names."""
         outputs = Output.of_query(query)
         member = Member(
             query,
@@ -95,19 +95,19 @@ class Workload:
 
     @property
     def derived(self) -> dict[str, str]:
-        """Return all columns that are computed from events before they are aggregated, each with its expression."""
+        """Return all columns computed from events before aggregation, each with its expression."""
         flags = {name: f"coalesce({in_order(condition)}, FALSE)" for name, condition in self.flags.items()}
         return {**flags, **self.guarded}
 
     @property
     def states(self) -> int:
-        """Count the partial states that an event is added to."""
+        """Count the partial states that each event updates."""
         lifts = (state.lift for each in self.query.parsed_aggregates for state in each.states(time="t"))
         return len(set(lifts))
 
 
 def name_queries(queries: Sequence[Query]) -> tuple[Query, ...]:
-    """Give each query a name of its own."""
+    """Give each query a unique name."""
     taken: set[str] = set()
     found = []
     for number, query in enumerate(queries, start=1):
@@ -120,7 +120,7 @@ def name_queries(queries: Sequence[Query]) -> tuple[Query, ...]:
 
 
 def merge_queries(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = True) -> Workload:
-    """Make one workload of queries that have names; `derive` lets keys be computed from other keys.
+    """Merge named queries into one workload; `derive` allows keys to be computed from other keys.
 
     >>> from factor_windows.algebra.window import tumbling
     >>> hours, minutes = ([tumbling(length)] for length in ("1 hour", "5 minutes"))
@@ -137,7 +137,7 @@ def merge_queries(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = 
     keys = {key: f"key_{place}" for place, key in enumerate(dict.fromkeys(key for own in own_keys for key in own))}
     common, rests = _split_conditions(queries)
     conditions = dict.fromkeys(rest for rest in rests if rest)
-    # Named by what it means: with another condition it is another query, which a checkpoint must notice.
+    # The name is a hash of the condition: another condition makes another query, which a checkpoint must notice.
     flags = {condition: f"{flag}{sha256(condition.encode()).hexdigest()[:16]}" for condition in conditions}
     kind = max(query.kind for query in queries)
     values: dict[str, str] = {}
@@ -170,36 +170,36 @@ def merge_queries(queries: Sequence[Query], *, flag: str = FLAG, derive: bool = 
     outputs = (
         Output(node, (_label(node, derive),), tuple(places[name] for name in names)) for node, names in asked.items()
     )
-    # A flag is the whole condition of its queries: the part that all have in common may come first for a reason.
+    # A flag holds the whole condition of its queries: the common part may come first for a reason.
     wheres = {rest: query.where for query, rest in zip(queries, rests, strict=True)}
     whole = {name: wheres[rest] for rest, name in flags.items()}
     return Workload(tuple(members), query, tuple(outputs), whole, dict(guards.values()))
 
 
 def _split_conditions(queries: Sequence[Query]) -> tuple[tuple[str, ...], list[str]]:
-    """Split the queries' conditions into what all begin with and the rest of each."""
+    """Split the queries' conditions into their common prefix and the rest of each."""
     parts = [conjuncts(query.where) if query.where else () for query in queries]
-    # A condition may rely on those before it, so only what all begin with is taken out.
+    # A condition may rely on those before it, so only a common prefix is taken out.
     common = _common_prefix(parts)
     return common, [_all_of(own[len(common) :]) for own in parts]
 
 
 def _label(node: Node, derive: bool) -> str:
-    """Name a node of several queries; where no key decides another, all of them tell nodes apart."""
+    """Name a node of several queries; if no key is derived from another, the name lists all keys."""
     return node.label if derive or not node.keys else f"{node.window.label} by {', '.join(sorted(node.keys))}"
 
 
 def can_share(query: Query) -> bool:
-    """Say whether a query can share its work: not if a function is holistic, or its condition goes by chance.
+    """Say whether a query can share its work: not with a holistic function or a nondeterministic condition.
 
-    Nor if it has sessions: those of other events begin and end elsewhere.
+    Nor with sessions: with other events, they begin and end elsewhere.
     """
     is_mergeable = query.kind < Kind.COUNTED and not query.has_sessions
     return is_mergeable and (not query.where or depends_on(query.where) is not None)
 
 
 def _guards(queries: Sequence[Query]) -> dict[str, tuple[str, str]]:
-    """Name the keys that may fail for events that none of their queries is about, with what computes them safely.
+    """Map keys that may fail for events outside their queries to a name and a safe expression.
 
     >>> from factor_windows.algebra.window import tumbling
     >>> hour = [tumbling("1 hour")]
@@ -223,7 +223,7 @@ def _key(key: Expression, guards: Mapping[str, tuple[str, str]]) -> str:
 
 
 def _common_prefix(lists: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return what all lists begin with.
+    """Return the common prefix of all lists.
 
     >>> _common_prefix([("a", "b", "c"), ("a", "b"), ("a", "b", "d")])
     ('a', 'b')
@@ -233,12 +233,12 @@ def _common_prefix(lists: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _all_of(conditions: Sequence[str]) -> str:
-    """Write conditions as one; none are nothing."""
+    """Join conditions with AND; no conditions give an empty text."""
     return conditions[0] if len(conditions) == 1 else " AND ".join(f"({condition})" for condition in conditions)
 
 
 def _present(flag: str, kind: Kind) -> str:
-    """Return what says that a row has events of a query: by counting, unless parts may overlap."""
+    """Return an aggregate that says whether a row has events of a query: a count, unless parts may overlap."""
     return Aggregate.read("count(*)").only(flag) if kind is Kind.MERGEABLE else f"bool_or({flag})"
 
 

@@ -23,14 +23,14 @@ from factor_windows.algebra.window import (
 from factor_windows.errors import WindowError
 
 AnyWindow = Window | Growing | Session
-"""What users may ask for."""
+"""The windows that a query accepts."""
 _UNITS = {"day": ("day", 1), "week": ("day", 7), "month": ("month", 1), "quarter": ("month", 3), "year": ("month", 12)}
-"""What each unit of a calendar counts, and how many ticks it is."""
+"""The tick of each calendar unit, and the number of ticks in it."""
 _SHORT = {"d": "day", "w": "week", "mo": "month", "q": "quarter", "y": "year"}
 _TERM = re.compile(r"(\d{1,6})\s*([a-z]+)\s*", re.IGNORECASE)
 _FORM = "write it such as '1 month', '2 weeks' or '1 quarter'"
 _IN_MONTHS = re.compile(r"(?<![a-z])(mo|months?|q|quarters?|y|years?)\s*$", re.IGNORECASE)
-"""What ends a length that only a calendar has."""
+"""Matches lengths that end with a unit only a calendar has."""
 _GAP = re.compile(r"gap\s*(.*)", re.IGNORECASE)
 _ZONED = re.compile(r"(?P<lengths>[^\[\]@]*)\[(?P<zone>[^\[\]]*)\]\s*(?:@(?P<origin>.*))?")
 
@@ -44,10 +44,10 @@ def calendar(
     step: Duration | None = None,
     name: str = "",
 ) -> Window | Growing:
-    """Make a window of local days, weeks, months, quarters or years in a time zone, whatever Spark's own zone is.
+    """Make a window of local days, weeks, months, quarters or years in a time zone, independent of Spark's time zone.
 
-    `origin` is a local date on which an instance starts: weeks count from a Monday, everything else from 1 January
-    2000. With a `step` the window grows: month-to-date is `calendar("1 month", step="1 day")`.
+    `origin` is a local date on which an instance starts. By default, weeks count from a Monday and everything else from
+    1 January 2000. With a `step` the window grows: month-to-date is `calendar("1 month", step="1 day")`.
 
     >>> calendar("1 month", zone="Europe/Berlin").name, calendar("1 year", origin="2024-04-01").name
     ('1 month [Europe/Berlin]', '1 year [UTC] @ 2000-04-01')
@@ -98,7 +98,7 @@ def _text(length: Duration) -> str:
 
 
 def _settled(length: int, distance: int, offset: int, clock: Clock, name: str = "") -> Window:
-    """Make a window on a clock; days of UTC are windows of a fixed length."""
+    """Make a window on a clock; days in UTC become windows of fixed length."""
     if clock.unit == "month" or constant_offset(clock.zone) != 0:
         return Window(length, distance, offset, name, clock)
     day = MICROSECONDS["day"]

@@ -1,8 +1,8 @@
-"""Clocks of places: one ticks at the start of every local day of a zone, another at the start of every local month.
+"""Clocks of time zones: one ticks at the start of every local day, another at the start of every local month.
 
-A calendar window is a window on such a clock: its range, slide and offset count ticks. So all that is known about
-windows of fixed lengths holds for windows of one clock. Between clocks there are few relations: local days make up
-local months, and fixed lengths make up local days as far as the zone's changes allow.
+A calendar window is a window on such a clock: its range, slide and offset count ticks. So everything known about
+windows of fixed lengths holds for windows on one clock. Few relations hold between clocks: local months are made of
+local days, and local days are made of fixed lengths as far as the zone's changes of offset allow.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ _SECONDS = 86_400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DAY = date(1970, 1, 1).toordinal()
 _FROM, _UNTIL = -3_800_000_000, 4_133_980_800
-"""Between 1849 and 2101 changes of a zone's offset are looked for: before, zones have their local mean time, and later
-what is in force now goes on."""
+"""The years between which changes of a zone's offset are searched for, 1849 and 2101.
+
+Before, zones use local mean time; later, the rules in force today continue."""
 _PROBE = 14 * _SECONDS
-"""How far apart a zone is looked at where a rule goes on."""
+"""The distance between probes for changes where a rule continues."""
 _ROOM = 3 * _SECONDS
-"""How far from the ends of what Python can count, in seconds, zones are still asked."""
+"""How far from the limits of Python's dates, in seconds, zones are still queried."""
 _LEAST, _MOST = (int((datetime(year, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()) for year in (1, 9999))
 
 
@@ -44,7 +45,8 @@ _LEAST, _MOST = (int((datetime(year, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()
 class Clock:
     """The clock of a zone that ticks once a local day or month; tick 0 is 1 January 1970, or January 1970.
 
-    A start that the zone skipped counts as the first instant after the gap, and one that it had twice as the earlier.
+    If the zone skipped the start of a day, the tick is the first instant after the gap; if it came twice, the earlier
+    one.
 
     >>> berlin = Clock("Europe/Berlin", "day")
     >>> [(berlin.instant(tick + 1) - berlin.instant(tick)) // 3_600_000_000 for tick in (19_812, 19_813, 20_023)]
@@ -63,7 +65,7 @@ class Clock:
 
     @property
     def longest(self) -> int:
-        """Return a length that no tick exceeds: that of 2, or of 32, days, since zones have repeated whole days."""
+        """Return a length that no tick exceeds: 2 days, or 32 days, since zones have repeated whole days."""
         return 2 * DAY if self.unit == "day" else 33 * DAY
 
     @property
@@ -72,7 +74,7 @@ class Clock:
         return Clock(self.zone, "day")
 
     def tick(self, time: int) -> int:
-        """Return the number of the last tick that is not after a time."""
+        """Return the number of the last tick at or before a time."""
         day = _day_of(self.zone, time)
         if self.unit == "day":
             return day
@@ -80,11 +82,11 @@ class Clock:
         return (on.year - 1970) * 12 + on.month - 1
 
     def instant(self, tick: int) -> int:
-        """Return when a tick is, in microseconds since 1970."""
+        """Return the time of a tick, in microseconds since 1970."""
         return _instant_of(self.zone, tick if self.unit == "day" else first_day(tick))
 
     def settles(self, step: int, offset: int) -> float:
-        """Return since when all ticks lie on a progression: minus infinity for always, infinity for never.
+        """Return the time from which all ticks lie on a progression: minus infinity for always, infinity for never.
 
         >>> quarters = 900_000_000
         >>> [Clock(zone, "day").settles(quarters, 0) < 0 for zone in ("Europe/Berlin", "Africa/Monrovia")]
@@ -94,7 +96,7 @@ class Clock:
 
     @property
     def grid(self) -> int:
-        """Return the longest step, counted from 1970 in UTC, on which all ticks since 1970 lie; within a day.
+        """Return the longest step within a day, counted from 1970 in UTC, on which all ticks since 1970 lie.
 
         >>> [Clock(zone, "day").grid // 60_000_000 for zone in ("Europe/Berlin", "Asia/Kolkata", "Asia/Kathmandu")]
         [60, 30, 15]
@@ -110,16 +112,16 @@ def _settles(zone: str, step: int, offset: int) -> float:
     since = -inf
     for start, end, shift in _stretches(zone):
         if (-shift * SECOND - offset) % step:
-            # What is in force at the end of the table comes again every year.
+            # The rules in force at the end of the table repeat every year.
             since = inf if end is None or end > _UNTIL - 10 * 366 * _SECONDS else end * SECOND
         elif start is not None and (start * SECOND - offset) % step and not _starts_between_days(zone, start):
-            # The change is the start of a day, and not on the progression.
+            # The change is the start of a day that is not on the progression.
             since = start * SECOND + 1
     return since
 
 
 def checked_zone(name: str) -> str:
-    """Return the name of a zone, or say that there is none of that name."""
+    """Return the name of a zone, or raise an error if there is no such zone."""
     try:
         if not isinstance(name, str) or name.startswith(("posix", "right", "localtime")) or name == "Factory":
             raise ValueError
@@ -132,7 +134,7 @@ def checked_zone(name: str) -> str:
 
 
 def first_day(month: int) -> int:
-    """Return the number of the first day of a month, both counted from 1970 on.
+    """Return the number of the first day of a month, both counted from 1970.
 
     >>> first_day(0), first_day(1), first_day(-1)
     (0, 31, -31)
@@ -143,16 +145,16 @@ def first_day(month: int) -> int:
 
 @lru_cache(maxsize=1024)
 def constant_offset(zone: str) -> int | None:
-    """Return the offset of a zone from UTC, in microseconds, if it has always been the same."""
+    """Return the offset of a zone from UTC, in microseconds, if it has never changed."""
     found = _stretches(zone)
     return found[0][2] * SECOND if len(found) == 1 else None
 
 
 @lru_cache(maxsize=1024)
 def skipped_starts(zone: str) -> dict[int, int]:
-    """Map the days whose start lies deep in a gap to when it ended; engines count such starts otherwise.
+    """Map the days whose start lies deep in a gap to the gap's end; engines treat such starts differently.
 
-    In Toronto 23:30 on 30 March 1919 was followed by 0:30.
+    In Toronto, 23:30 on 30 March 1919 was followed by 0:30.
 
     >>> [(date.fromordinal(_FIRST_DAY + day).isoformat(), at) for day, at in skipped_starts("America/Toronto").items()]
     [('1919-03-31', -1601753400000000)]
@@ -167,7 +169,7 @@ def skipped_starts(zone: str) -> dict[int, int]:
 
 @lru_cache(maxsize=1024)
 def empty_days(zone: str) -> tuple[int, ...]:
-    """List the days that a zone skipped as a whole: 30 December 2011 in Samoa.
+    """List the days that a zone skipped entirely: 30 December 2011 in Samoa.
 
     >>> [date.fromordinal(_FIRST_DAY + day).isoformat() for day in empty_days("Pacific/Apia")]
     ['2011-12-30']
@@ -182,9 +184,10 @@ def empty_days(zone: str) -> tuple[int, ...]:
 
 @lru_cache(maxsize=1024)
 def goes_back_over_midnight(zone: str) -> bool:
-    """Say whether clocks were ever put back from one day into the one before, long enough after midnight to tell.
+    """Say whether clocks were ever set back into the previous day, long enough after midnight to matter.
 
-    In St. John's, until 2011, 0:01 was followed by 23:01 of the day before. The new day is the one from 0:00 on.
+    In St. John's, until 2011, 0:01 was followed by 23:01 of the previous day. The new day is the one that starts at
+    0:00.
 
     >>> goes_back_over_midnight("America/St_Johns"), goes_back_over_midnight("Europe/Berlin")
     (True, False)
@@ -197,7 +200,7 @@ def goes_back_over_midnight(zone: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def repeated_starts(zone: str) -> dict[int, int]:
-    """Map the days whose start came twice, until 2101, to the earlier one: in Havana 1:00 is followed by 0:00.
+    """Map the days whose start came twice, until 2101, to the earlier start: in Havana 1:00 is followed by 0:00.
 
     >>> len(repeated_starts("America/Havana")) > 100, len(repeated_starts("Europe/Berlin"))
     (True, 1)
@@ -212,12 +215,12 @@ def repeated_starts(zone: str) -> dict[int, int]:
 
 
 Stretch = tuple[int | None, int | None, int]
-"""From when until when a zone has an offset from UTC, all in seconds; the first has no start, the last no end."""
+"""The start and end of an offset from UTC and the offset, in seconds; the first has no start, the last no end."""
 
 
 @lru_cache(maxsize=1024)
 def _stretches(zone: str) -> tuple[Stretch, ...]:
-    """List the offsets that a zone has had, and will have."""
+    """List the past and future offsets of a zone."""
     listed = [each for each in _listed_changes(zone) if _FROM < each < _UNTIL]
     changes: list[tuple[int, int]] = []
     first = offset = _offset(zone, _FROM)
@@ -227,7 +230,7 @@ def _stretches(zone: str) -> tuple[Stretch, ...]:
             changes.append((at, offset))
     at = max([*listed, _FROM])
     while at < _UNTIL:
-        # Beyond what is listed a rule says when clocks change, a few times a year.
+        # After the listed changes, a rule gives a few changes a year.
         after = at + _PROBE
         if _offset(zone, after) != offset:
             after = _change(zone, at, after)
@@ -239,7 +242,7 @@ def _stretches(zone: str) -> tuple[Stretch, ...]:
 
 
 def _listed_changes(zone: str) -> tuple[int, ...]:
-    """Read when a zone's table says that something changes: the second, 64-bit part of a TZif file (RFC 8536)."""
+    """Read the times of changes in a zone's table: the second, 64-bit part of a TZif file (RFC 8536)."""
     found = (Path(folder, zone) for folder in TZPATH)
     path = next((each for each in found if each.is_file()), None)
     data = path.read_bytes() if path else resources.files("tzdata").joinpath("zoneinfo", zone).read_bytes()
@@ -250,13 +253,13 @@ def _listed_changes(zone: str) -> tuple[int, ...]:
 
 
 def _change(zone: str, before: int, after: int) -> int:
-    """Find the first second between two at which the offset is no longer what it was."""
+    """Find the first second between two at which the offset has changed."""
     offset = _offset(zone, before)
     return before + 1 + bisect_right(range(before + 1, after + 1), 0, key=lambda at: int(_offset(zone, at) != offset))
 
 
 def _offset(zone: str, second: int) -> int:
-    """Return the offset from UTC at a second; at the ends of what Python can count, that of the last year there is."""
+    """Return the offset from UTC at a second; near the limits of Python's dates, the offset of the nearest year."""
     within = min(max(second, _LEAST + _ROOM), _MOST - _ROOM)
     shift = (_EPOCH + timedelta(seconds=within)).astimezone(ZoneInfo(zone)).utcoffset()
     assert shift is not None
@@ -264,14 +267,14 @@ def _offset(zone: str, second: int) -> int:
 
 
 def _starts_between_days(zone: str, start: int) -> bool:
-    """Say whether a change of offset is no start of a day: none of the local times that it skips is one."""
+    """Say whether a change of offset is not the start of a day: none of the local times that it skips starts one."""
     before, after = _offset(zone, start - 1), _offset(zone, start)
     return after < before or -(-(start + before) // _SECONDS) * _SECONDS >= start + after
 
 
 def _instant_of(zone: str, day: int) -> int:
     local = day * _SECONDS
-    # The earlier instant with this local time, if there is one, has the offset that was in force a day before.
+    # If there is an earlier instant with this local time, its offset is the one in force a day before.
     early, late = (local - _offset(zone, local - _offset(zone, local) + shift) for shift in (-_SECONDS, _SECONDS))
     for at in sorted({early, late}):
         if at + _offset(zone, at) == local:

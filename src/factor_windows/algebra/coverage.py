@@ -58,10 +58,10 @@ def covering_set(parent: Window, child: Window, start: int) -> range:
 
 
 def tiles(parent: Window, child: Window) -> bool:
-    """Say whether some instances of `parent`, end to end, make up every instance of `child`: a sparse partition.
+    """Say whether every instance of `child` consists of instances of `parent`, end to end: a sparse partition.
 
-    The paper asks for a tumbling parent. A hopping one does as well: those of its instances are read that follow each
-    other end to end. Of a parent with the child's range one instance is enough, if the child starts more rarely.
+    The paper requires a tumbling parent. A hopping one works as well: only its instances that follow each other end to
+    end are read. If the parent has the child's range, one instance is enough, as long as the child starts less often.
 
     >>> from factor_windows.algebra.window import hopping
     >>> tiles(hopping("6m", "1m"), hopping("24m", "1m")), tiles(hopping("8s", "2s"), hopping("10s", "2s"))
@@ -78,9 +78,9 @@ def tiles(parent: Window, child: Window) -> bool:
 
 
 def fewest(parent: Window, child: Window) -> int:
-    """Count the instances of a covering `parent` that are enough to make up one instance of `child`: a sparse cover.
+    """Return the smallest number of instances of a covering `parent` that make up one of `child`: a sparse cover.
 
-    If the parent tiles the child they are the tiles.
+    If the parent tiles the child, these are the tiles.
 
     >>> from factor_windows.algebra.window import hopping
     >>> parent, child = hopping("8s", "2s"), hopping("24s", "2s")
@@ -91,7 +91,7 @@ def fewest(parent: Window, child: Window) -> int:
 
 
 def fewest_set(parent: Window, child: Window, start: int) -> tuple[int, ...]:
-    """List the starts of the fewest `parent` instances that make up the `child` instance at `start`.
+    """List the starts of the smallest set of `parent` instances that makes up the `child` instance at `start`.
 
     >>> fewest_set(Window(range=4, slide=2), Window(range=10, slide=2), start=0)
     (0, 4, 6)
@@ -101,5 +101,5 @@ def fewest_set(parent: Window, child: Window, start: int) -> tuple[int, ...]:
 
 
 def stride(window: Window) -> int:
-    """Return the greatest distance between two instances that leave no gap."""
+    """Return the greatest distance between two instances without a gap between them."""
     return window.range // window.slide * window.slide

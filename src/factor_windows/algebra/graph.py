@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from factor_windows.query import Query
 
 RELATIONS: Mapping[Kind, Callable[[Window, Window], bool]] = {Kind.OVERLAP_SAFE: covers, Kind.MERGEABLE: partitions}
-"""The relation that the paper's edges need; holistic functions have none, and read raw events only."""
+"""The relation required for the paper's edges; holistic functions have none and read raw events only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What a plan computes once: a window for a set of keys. Functions and filters are states it carries."""
+    """What a plan computes once: a window for a set of keys. Functions and filters are states that it carries."""
 
     window: Segmentation
     keys: frozenset[str] = frozenset()
     _hash: int = field(init=False, repr=False, compare=False)
-    """Searches look nodes up many thousand times."""
+    """Stored, because searches look nodes up thousands of times."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash((self.window, self.keys)))
@@ -41,7 +41,7 @@ class Node:
         return self._hash
 
     def __reduce__(self) -> tuple[type[Node], tuple[Segmentation, frozenset[str]]]:
-        # Another process hashes texts differently.
+        # Hashes of strings differ between processes.
         return Node, (self.window, self.keys)
 
     @property
@@ -57,11 +57,11 @@ class Node:
 
     @property
     def topological_key(self) -> tuple[int | Fraction, int, int]:
-        """Return what is less for every node that this one can read: no two nodes can read each other."""
+        """Return a key that is smaller for every node that this one can read; no two nodes can read each other."""
         return (*topological_key(self.window), -len(self.keys))
 
     def can_read(self, parent: Node, kind: Kind) -> bool:
-        """Say whether this node can be computed from another one, for functions of that kind, by any relation there is.
+        """Say whether this node can be computed from another, by any relation, for functions of this kind.
 
         >>> from factor_windows.algebra.window import tumbling
         >>> site_hours = Node(tumbling("1 hour"), frozenset({"site"}))
@@ -69,19 +69,19 @@ class Node:
         True
         """
         if isinstance(self.window, Session) and self.keys != parent.keys:
-            # Pieces of several keys lie side by side in time, and sessions are found in pieces that follow each other.
+            # Instances of several keys overlap in time, and sessions are found in pieces that follow each other.
             return False
         return self.keys <= parent.keys and can_make(parent.window, self.window, kind)
 
 
 def window_of(node: Node) -> Window:
-    """Return the window of a node of the paper's graph, which knows no slices and nothing that grows."""
+    """Return the window of a node of the paper's graph, which has no slices and no growing windows."""
     assert isinstance(node.window, Window)
     return node.window
 
 
 def stands_for(node: Node) -> Window:
-    """Return the window that a shown node is made up like: itself, of one that grows its step, of sessions a pane."""
+    """Return the window to plan for instead of a shown node: itself, a growing window's step, or a session's pane."""
     window = shown_window(node)
     if isinstance(window, Session):
         return window.pane
@@ -89,13 +89,13 @@ def stands_for(node: Node) -> Window:
 
 
 def shown_window(node: Node) -> AnyWindow:
-    """Return the window of a node that is shown, which is no slices."""
+    """Return the window of a shown node, which is never slices."""
     assert not isinstance(node.window, Slices)
     return node.window
 
 
 def can_make(parent: Segmentation, child: Segmentation, kind: Kind) -> bool:
-    """Say whether instances of one make up every instance of another, for functions of that kind.
+    """Say whether instances of `parent` make up every instance of `child`, for functions of this kind.
 
     >>> from factor_windows.algebra.window import hopping
     >>> minutes = [hopping(f"{length} minutes", "1 minute") for length in (8, 10)]
@@ -110,19 +110,19 @@ def can_make(parent: Segmentation, child: Segmentation, kind: Kind) -> bool:
     if is_partition(parent):
         return refines(parent, child)
     if not isinstance(parent, Window) or not isinstance(child, Window) or parent.skips:
-        # An instance that would start on a day which its place skipped is not there to be read.
+        # An instance that would start on a skipped day does not exist, so it cannot be read.
         return False
     return tiles(parent, child) or (kind is Kind.OVERLAP_SAFE and covers(parent, child))
 
 
 def keys_of(query: Query) -> frozenset[str]:
-    """Return a query's keys as a node knows them: by what they compute, not by what they are called."""
+    """Return a query's keys as nodes identify them: by their expressions, not by their names."""
     return frozenset(key.sql for key in query.parsed_keys)
 
 
 @dataclass(frozen=True, slots=True)
 class CoverageGraph:
-    """Nodes with every true edge between them; `None` is the virtual root, the raw events.
+    """Nodes with every valid edge between them; `None` is the virtual root, the raw events.
 
     >>> from factor_windows.algebra.window import tumbling
     >>> ten, twenty, thirty = (Node(tumbling(f"{n} minutes")) for n in (10, 20, 30))
@@ -139,7 +139,7 @@ class CoverageGraph:
 
     @classmethod
     def of(cls, nodes: Iterable[Node], kind: Kind) -> CoverageGraph:
-        """Draw every edge that is true for functions of that kind."""
+        """Build the graph with every edge that is valid for functions of this kind."""
         distinct = tuple(dict.fromkeys(nodes))
         parents = _parents(distinct, kind)
         children: dict[Node | None, list[Node]] = {None: [], **{node: [] for node in distinct}}
@@ -150,12 +150,12 @@ class CoverageGraph:
 
     @classmethod
     def of_query(cls, query: Query) -> CoverageGraph:
-        """Draw the graph of a query's own windows, in an order that does not depend on the query's."""
+        """Build the graph of a query's own windows, in an order that does not depend on the query's."""
         return cls.of_nodes((Node(window, keys_of(query)) for window in query.names), query.kind)
 
     @classmethod
     def of_nodes(cls, nodes: Iterable[Node], kind: Kind) -> CoverageGraph:
-        """Draw the graph of some nodes, in an order that does not depend on theirs."""
+        """Build the graph of some nodes, in an order that does not depend on theirs."""
 
         def place(node: Node) -> tuple[tuple[int, ...], str, list[str]]:
             return display_key(node.window), node.window.label, sorted(node.keys)
@@ -173,7 +173,7 @@ class CoverageGraph:
 
 
 def _parents(nodes: tuple[Node, ...], kind: Kind) -> dict[Node, tuple[Node, ...]]:
-    """Find each node's parents: those of its own clock by Theorem 1, others by their edges."""
+    """Find each node's parents: those on its own clock by Theorem 1, others by their edges."""
     by_clock: dict[Clock | None, list[Node]] = {}
     for node in nodes:
         if isinstance(node.window, Window):
@@ -197,14 +197,14 @@ def _parents(nodes: tuple[Node, ...], kind: Kind) -> dict[Node, tuple[Node, ...]
 
 
 _NO_CLOCK = Clock("", "day")
-"""Stands for no clock at all: a window that grows reads by its edges only."""
+"""Stands for no clock: a growing window reads by its edges only."""
 _BySlide = dict[int, dict[tuple[int, int], dict[frozenset[str], list[Node]]]]
 
 
 def _by_slide(nodes: Iterable[Node], kind: Kind) -> _BySlide:
-    """Sort nodes of one clock that others may read, so that no pair is asked: there are many for 1,000 windows.
+    """Index the nodes of one clock that others may read, so that not all pairs are tested: 1,000 windows have many.
 
-    By their slides, by their residues, by their keys, and then by their ranges.
+    The index is by slide, then by residues, then by keys, then by range.
     """
     found: _BySlide = {}
     for node in sorted(nodes, key=lambda node: (sorted(node.keys), window_of(node).range)):
@@ -216,7 +216,7 @@ def _by_slide(nodes: Iterable[Node], kind: Kind) -> _BySlide:
 
 
 def _near_parents(child: Node, by_slide: _BySlide) -> list[Node]:
-    """Find a node's parents of its own clock: those of fitting slides and residues that are shorter (Theorem 1)."""
+    """Find a node's parents on its own clock: the shorter ones with matching slides and residues (Theorem 1)."""
     window = window_of(child)
     found: list[Node] = []
     for slide, by_residues in by_slide.items():

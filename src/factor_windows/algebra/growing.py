@@ -12,9 +12,9 @@ from factor_windows.algebra.window import Window
 
 @dataclass(frozen=True, slots=True)
 class Growing:
-    """Grows by a step until its period is full, then starts anew: month-to-date by days, or Flink's CUMULATE.
+    """A window that grows by a step until its period is full, then starts over: month-to-date by days, or CUMULATE.
 
-    Several instances have the same start, so the start of its last step tells an instance.
+    Several instances have the same start, so an instance is identified by the start of its last step.
 
     >>> by_four = Growing(Window(range=12, slide=12), Window(range=4, slide=4))
     >>> by_four.starts_of(5), [by_four.bounds_of(last_step) for last_step in by_four.starts_of(5)]
@@ -38,7 +38,7 @@ class Growing:
 
     @property
     def label(self) -> str:
-        """Describe the window: the name it has when nobody gives it one."""
+        """Describe the window; this is its default name."""
         length, bracket, zone = self.period.label.partition(" [")
         length, at, offset = (length, "", "") if bracket else length.partition(" @ ")
         step = self.step.label.partition(" [")[0].partition(" @ ")[0]
@@ -46,22 +46,22 @@ class Growing:
 
     @property
     def parts(self) -> tuple[Window, ...]:
-        """List the windows that this one is described by."""
+        """List the windows that describe this one."""
         return self.period, self.step
 
     @property
     def is_tumbling(self) -> bool:
-        """Say that instances overlap: each but the first of a period begins with the one before."""
+        """Return false: instances overlap, as all but the first of a period contain the one before."""
         return False
 
     @property
     def length(self) -> int:
-        """Return the mean length of an instance, in microseconds: half a period, and half a step."""
+        """Return the mean length of an instance, in microseconds: half a period plus half a step."""
         return (self.period.length + self.step.length) // 2
 
     @property
     def distance(self) -> int:
-        """Return the mean time from the end of one instance to that of the next."""
+        """Return the mean time from the end of one instance to the end of the next."""
         return self.step.distance
 
     @property
@@ -71,19 +71,19 @@ class Growing:
 
     @property
     def skips(self) -> tuple[int, ...]:
-        """List the ticks that are no steps of their own, since the place skipped these days."""
+        """List the ticks that are not steps of their own, because the place skipped these days."""
         clock = self.step.clock
         return empty_days(clock.zone) if clock and clock.unit == "day" and self.step.slide == 1 else ()
 
     @property
     def steps(self) -> int:
-        """Return how many steps a period has at most."""
+        """Return the largest number of steps in a period."""
         if self.step.clock == self.period.clock:
             return self.period.range // self.step.range
         return _most_days(self.period.range)
 
     def starts_of(self, time: int) -> tuple[int, ...]:
-        """List the starts of the last steps of the instances that hold the time: from then to the period's end."""
+        """List the starts of the last steps of the instances that contain the time, up to the end of the period."""
         [begin] = self.period.starts_of(time)
         _, end = self.period.bounds_of(begin)
         [step] = self.step.starts_of(time)
@@ -94,13 +94,13 @@ class Growing:
         return tuple(dict.fromkeys(found))
 
     def bounds_of(self, start: int) -> tuple[int, int]:
-        """Return the start and the end of the instance whose last step starts then."""
+        """Return the start and the end of the instance whose last step starts at `start`."""
         return self.period.starts_of(start)[0], self.step.bounds_of(start)[1]
 
 
 @lru_cache(maxsize=256)
 def _most_days(months: int) -> int:
-    """Count the days of so many months in a row at most.
+    """Return the largest number of days in this many consecutive months.
 
     >>> _most_days(1), _most_days(3), _most_days(12)
     (31, 92, 366)

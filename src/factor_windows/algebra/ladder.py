@@ -1,4 +1,4 @@
-"""A ladder of panes, each rung twice as long as the one below: any trailing window is a few of them, and raw edges."""
+"""A ladder of panes, each rung twice as long as the one below: a few panes and raw edges make any trailing window."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A pane that windows before a time may be made of: of its rung the one at time + `shift`, or `step` further."""
+    """A pane that trailing windows may be made of: the one of its rung at time + `shift`, moved on by `step` panes."""
 
     rung: int
     shift: int
     step: int
     first: int
-    """The place of the shortest range that is made of it."""
+    """The position of the shortest range made of it."""
     last: int
-    """The place of the longest; all between are, too."""
+    """The position of the longest; all ranges in between are made of it, too."""
     is_top: bool = False
-    """Whether it is between those before the time and those after the start, of the range's highest rung."""
+    """Whether it is in the middle of the highest rung, between the panes before the time and those after the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A pane of the lowest rung that windows hold a part of, whose raw events they read: told as a piece is."""
+    """A pane of the lowest rung that windows partly contain, so they read its raw events; located as a piece is."""
 
     shift: int
     step: int
     first: int
-    """The place of the shortest range that reads it; an event may be too old for some of them."""
+    """The position of the shortest range that reads it; an event may be too old for some of the ranges."""
     last: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Panes of the length `pane` * 2^rung, for windows of some ranges that end at any time.
+    """Panes of length `pane` * 2^rung, for windows of several ranges that may end at any time.
 
-    A range shorter than a pane reads raw events only. With a pane longer than all ranges, all do.
+    A range shorter than a pane reads raw events only. If a pane is longer than all ranges, all of them do.
 
     >>> ladder = Ladder(pane=10, ranges=(5, 40))
     >>> [ladder.bounds(57, piece) for piece in ladder.pieces if ladder.has(57, piece)]
@@ -48,20 +48,20 @@ class Ladder:
 
     pane: int
     ranges: tuple[int, ...]
-    """The different ranges, the shortest first."""
+    """The distinct ranges, shortest first."""
 
     @property
     def tops(self) -> tuple[int, ...]:
-        """Return for each range the highest rung of which it always holds an edge; -1 if it is shorter than a pane."""
+        """Return for each range the highest rung with an edge that it always contains; -1 if shorter than a pane."""
         return tuple((length // self.pane).bit_length() - 1 for length in self.ranges)
 
     @property
     def rungs(self) -> int:
-        """Count the rungs; none if all ranges are shorter than a pane."""
+        """Count the rungs; zero if all ranges are shorter than a pane."""
         return max(self.tops) + 1
 
     def length(self, rung: int) -> int:
-        """Return how long the panes of a rung are."""
+        """Return the length of a rung's panes."""
         return self.pane << rung
 
     @property
@@ -79,19 +79,20 @@ class Ladder:
 
     @property
     def edges(self) -> tuple[Edge, ...]:
-        """List the panes that windows hold a part of: the one of the time itself, and those in which ranges begin.
+        """List the panes that windows partly contain: the one that contains the time, and those where ranges start.
 
-        Ranges shorter than a pane begin in the time's own or in the one before.
+        Ranges shorter than a pane start in the pane that contains the time, or in the one before.
         """
         last, short = len(self.ranges) - 1, bisect_left(self.tops, 0) - 1
         begins = (Edge(-self.ranges[place], 0, place, place) for place in range(short + 1, last + 1))
         return Edge(0, 0, 0, last), *([Edge(0, -1, 0, short)] if short >= 0 else []), *begins
 
     def has(self, at: int, part: Piece | Edge) -> bool:
-        """Say whether windows that end then have a piece or an edge at all.
+        """Say whether windows that end at `at` have this piece or edge at all.
 
-        Of a rung they have the pane before the last edge, and the one after the first, where that is not an edge of the
-        next rung; and between both of the highest one or none. What begins at an edge needs no raw events there.
+        On each rung they have the pane before the last edge and the one after the first, unless that is an edge of the
+        next rung; on the highest rung, one more pane or none lies between these two. A window that starts at an edge
+        reads no raw events there.
         """
         if isinstance(part, Edge):
             return part.step < 0 or (at + part.shift) % self.pane > 0

@@ -1,8 +1,8 @@
-"""Pane rows: several panes side by side in one row, so that fewer rows are grouped and shuffled.
+"""Pane rows: several panes packed in one row, so that fewer rows are grouped and shuffled.
 
 Instead of one row for each key and pane, a first level may make one for each key and stretch of several panes, with a
 slot for each of them: `min(v) FILTER (WHERE slot = 0)`, `min(v) FILTER (WHERE slot = 1)`, ... Windows that fit into the
-stretch are then merged inside the row, with no grouping at all.
+stretch are then merged inside the row, without any grouping.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from factor_windows.query import Query
 
 MOST_COLUMNS = 24
-"""How many slots a row has at most, those of all states together: each costs every event a look."""
+"""The most slots in a row, over all states together: every event is tested for each of them."""
 FEWEST_PANES = 6
-"""Fewer slots than these are not worth it."""
+"""With fewer slots than this, packing is not worth it."""
 LONGEST = 10**18
-"""So that no sum of times leaves 64 bits, in microseconds."""
+"""The longest row, in microseconds, so that no sum of times exceeds 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """What the states of a query allow."""
+    """How the states of a query may be packed."""
 
     states: int
     folds: bool
-    """Whether the states of several panes of a row can be merged there."""
+    """Whether the states of several panes can be merged inside a row."""
 
     @classmethod
     def of(cls, query: Query) -> Packing | None:
-        """Return what a query allows whatever its types; nothing if some state has no fixed size.
+        """Return what a query allows whatever its types; `None` if some state has no fixed size.
 
         >>> from factor_windows import Query, tumbling
         >>> minutes = [tumbling("1 minute"), tumbling("2 minutes")]
@@ -49,7 +49,7 @@ class Packing:
 
     @classmethod
     def of_states(cls, states: Iterable[State]) -> Packing | None:
-        """Return what some states allow."""
+        """Return what these states allow."""
         own = {state.lift: state for state in states}.values()
         if not all(state.fixed for state in own):
             return None
@@ -58,17 +58,17 @@ class Packing:
 
 @dataclass(frozen=True, slots=True)
 class PaneRow:
-    """A row that holds several panes, one after the other."""
+    """A row that holds several consecutive panes."""
 
     pane: Window
     slots: int
     states: int = 1
     premerged: tuple[int, ...] = ()
-    """The nodes, by their places in the plan, whose instances are merged inside the row."""
+    """The nodes, by their positions in the plan, whose instances are merged inside the row."""
 
     @property
     def window(self) -> Window:
-        """Return the stretch of time of a row."""
+        """Return the window whose instances are the stretches of time of the rows."""
         length = self.slots * self.pane.range
         return Window(range=length, slide=length, offset=self.pane.offset)
 
@@ -78,7 +78,7 @@ class PaneRow:
         return self.slots * self.states
 
     def slots_of(self, window: Window) -> Iterator[range]:
-        """List the slots of each instance of a window in the row, which is the pane itself or fits into the row.
+        """List the slots of each instance of a window in the row; the window is the pane itself or fits into the row.
 
         >>> from factor_windows import tumbling
         >>> [list(slots) for slots in PaneRow(tumbling("5s"), 6).slots_of(tumbling("15s"))]
@@ -89,7 +89,7 @@ class PaneRow:
 
 
 def ways_to_pack(pane: Segmentation, states: int) -> Iterator[PaneRow]:
-    """List how many panes a row may hold; none for what does not tumble, nor for no states.
+    """List the possible pane rows; there are none for windows that do not tumble, nor without states.
 
     >>> from factor_windows import hopping, tumbling
     >>> [pack.slots for pack in ways_to_pack(tumbling("5s"), 2)], list(ways_to_pack(hopping("10s", "5s"), 2))
@@ -104,7 +104,7 @@ def ways_to_pack(pane: Segmentation, states: int) -> Iterator[PaneRow]:
 
 
 def pane_rows(segmentations: Sequence[Segmentation], first: int, packing: Packing | None) -> Iterator[PaneRow]:
-    """List the ways to pack the node at a place, which a first level computes alone, with what fits into a row."""
+    """List the ways to pack a node that a first level computes alone, with the nodes that fit into the row."""
     for pack in ways_to_pack(segmentations[first], packing.states) if packing else ():
         others = [
             place
@@ -115,7 +115,7 @@ def pane_rows(segmentations: Sequence[Segmentation], first: int, packing: Packin
 
 
 def _fits(segmentation: Segmentation, stretch: Window) -> bool:
-    """Say whether a stretch is always made of whole instances that do not overlap."""
+    """Say whether every stretch consists of whole instances that do not overlap."""
     return (
         isinstance(segmentation, Window)
         and segmentation.clock is None

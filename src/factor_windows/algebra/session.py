@@ -10,15 +10,15 @@ from factor_windows.algebra.window import Duration, Window, duration, readable
 from factor_windows.errors import WindowError
 
 FOREVER = 2**62
-"""A length that no session exceeds, in microseconds."""
+"""The longest session supported, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The events of a key, cut wherever the next one comes more than a gap later: Spark's session_window.
+    """The events of a key, split wherever the next one comes more than a gap later, as Spark's session_window does.
 
-    An instance begins with its first event and ends a gap after its last one. Panes no longer than the gap make it up:
-    two events of one pane are always in one session. So do sessions of a shorter gap.
+    An instance starts with its first event and ends a gap after its last one. It can be made from panes no longer than
+    the gap, because two events of one pane are always in one session, and from sessions with a shorter gap.
 
     >>> Session(gap=10) == Session(gap=10, name="visits")
     True
@@ -46,7 +46,7 @@ class Session:
 
     @property
     def label(self) -> str:
-        """Describe the window: the name it has when nobody gives it one.
+        """Describe the window; this is its default name.
 
         >>> session("30 minutes").label
         'session 30 minutes'
@@ -55,27 +55,27 @@ class Session:
 
     @property
     def pane(self) -> Window:
-        """Return the longest tumbling window that makes sessions up, wherever they begin."""
+        """Return the longest tumbling window that sessions can be made from, wherever they start."""
         return Window(range=self.gap, slide=self.gap)
 
     @property
     def parts(self) -> tuple[Window, ...]:
-        """List the windows that this one is described by: its pane."""
+        """List the windows that describe this one: its pane."""
         return (self.pane,)
 
     @property
     def is_tumbling(self) -> bool:
-        """Say that instances do not fill all time."""
+        """Return false: instances do not fill all time."""
         return False
 
     @property
     def length(self) -> int:
-        """Return the length that it is put in order by: no session is shorter than the gap."""
+        """Return the length used for ordering, the gap: no session is shorter."""
         return self.gap
 
     @property
     def distance(self) -> int:
-        """Return the same: no session follows the start of another earlier."""
+        """Return the shortest time between two starts, the gap."""
         return self.gap
 
     @property
@@ -101,7 +101,7 @@ class Session:
 
 
 def session(gap: Duration, *, name: str = "") -> Session:
-    """Make a session window: for each key it closes after a gap without events. An event exactly a gap later is in it.
+    """Make a session window: for each key it closes after a gap without events; an event exactly a gap later is in it.
 
     >>> session("30 minutes").name
     'session 30 minutes'

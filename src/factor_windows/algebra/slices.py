@@ -1,8 +1,9 @@
-"""Slices: pieces of time between neighbouring edges, where the edges are several progressions together.
+"""Slices: pieces of time between neighbouring edges, where the edges are the union of several progressions.
 
-A slice is what window slicing keeps once for all windows. Its start is the last edge at or before a time: the greatest,
-over all progressions, of the last edge of each. That is one expression in any SQL. Progressions may be of ticks of a
-calendar's clock: so slices serve windows of fixed lengths and of several calendars at once.
+Window slicing keeps partial results per slice, once for all windows. The start of a slice is the last edge at or before
+a time: the greatest, over all progressions, of the last edge of each. That is one expression in any SQL. Progressions
+may also count ticks of a calendar's clock, so slices work for windows of fixed lengths and of several calendars at
+once.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ Progression = tuple[int, int]
 """A step and an offset: the edges offset + k * step, k any integer."""
 
 MOST_UNITS = 500_000
-"""Up to how many units, of which all steps are multiples, time is laid out to find the edges in it."""
+"""Time is searched for edges unit by unit, if it has at most this many units; all steps are multiples of a unit."""
 MOST_EDGES = 5_000
-"""How many edges are looked at to know how long slices are, where a whole period has more."""
+"""The number of edges used to measure the lengths of slices, if a whole period has more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Slices:
 
     edges: tuple[Progression, ...]
     calendars: tuple[tuple[Clock, Progression], ...] = ()
-    """The same on clocks, which count ticks."""
+    """Progressions on clocks, which count ticks."""
 
     def __post_init__(self) -> None:
         steps = [step for step, _ in (*self.edges, *(each for _, each in self.calendars))]
@@ -68,7 +69,7 @@ class Slices:
 
     @property
     def longest(self) -> int:
-        """Return a length that no slice exceeds, as windows do."""
+        """Return a length that no slice exceeds, as for windows."""
         return self.range
 
     @property
@@ -79,7 +80,7 @@ class Slices:
         return f"slices at {', '.join(words if len(words) <= 4 else [*words[:3], f'{len(words) - 3} more'])}"
 
     def starts_of(self, time: int) -> tuple[int]:
-        """Return the start of the one slice that holds the time.
+        """Return the start of the one slice that contains the time.
 
         >>> Slices(((15, 0), (17, 0))).starts_of(-1), Slices(((15, 0), (17, 0))).starts_of(35)
         ((-15,), (34,))
@@ -88,21 +89,22 @@ class Slices:
         return (max((*(time - (time - offset) % step for step, offset in self.edges), *own)),)
 
     def bounds_of(self, start: int) -> tuple[int, int]:
-        """Return the start and the end of the slice that starts then."""
+        """Return the start and the end of the slice that starts at `start`."""
         fixed = (start - (start - offset) % step + step for step, offset in self.edges)
         windows = (_tumbling(clock, each) for clock, each in self.calendars)
         return start, min((*fixed, *(window.bounds_of(window.starts_of(start)[0])[1] for window in windows)))
 
     def since(self, clock: Clock) -> float:
-        """Return since when all ticks of a clock are edges by the progressions of fixed steps alone.
+        """Return the time from which all ticks of a clock are edges of the progressions with fixed steps alone.
 
-        A day later, so that the last tick before is one of these too. Of times before 1970 engines have other tables.
+        The result is a day later, so that the last tick before it is also such an edge. For times before 1970, engines
+        have other tables.
         """
         since = min((clock.settles(*edge) for edge in self.edges), default=inf)
         return since if since == -inf else max(since, 0) + DAY
 
     def same_since(self, window: Segmentation) -> float:
-        """Return since when each slice is an instance of a window, and each instance a slice; infinity for never."""
+        """Return the time from which slices and instances of a window are the same; infinity for never."""
         if not isinstance(window, Window) or window.clock or not window.is_tumbling:
             return inf
         if self.edges != ((window.slide, window.offset),):
@@ -111,12 +113,12 @@ class Slices:
 
     @property
     def nominal(self) -> tuple[Progression, ...]:
-        """Return the edges as if ticks were equally long, without those that fixed steps have anyway nowadays."""
+        """Return the edges as if all ticks were equally long, without recent ones that fixed steps already contain."""
         return _nominal(self)
 
     @property
     def on_a_grid(self) -> Slices:
-        """Return finer slices, of a fixed step, among whose edges the calendars' are nowadays."""
+        """Return finer slices of a fixed step, whose edges include the calendars' recent edges."""
         steps = [clock.grid for clock, _ in self.calendars]
         common = gcd(*steps, *(part for edge in self.edges for part in edge))
         return replace(self, edges=((common, 0),))
@@ -133,9 +135,9 @@ def _nominal(slices: Slices) -> tuple[Progression, ...]:
 
 
 _RECENT = 63_072_000_000_000
-"""The end of 1971, in microseconds: what a clock does since then is what it does nowadays."""
+"""The end of 1971, in microseconds: what a clock does since then counts as its current behaviour."""
 Segmentation = Window | Growing | Session | Slices
-"""What a node may be: a window, one that grows, sessions, or hidden slices."""
+"""What a node may compute: a window, a growing window, sessions, or hidden slices."""
 
 
 def _tumbling(clock: Clock, edges: Progression) -> Window:
@@ -153,7 +155,7 @@ def common_step(windows: Iterable[Window | Growing | Session]) -> int:
 
 
 def clocks_to_ask(segmentation: Segmentation) -> int:
-    """Count the clocks that must be asked nowadays to find the instance of a row."""
+    """Count the clocks that must be consulted, for recent times, to find the instance of a row."""
     if isinstance(segmentation, Slices):
         return sum(segmentation.since(clock) > _RECENT for clock, _ in segmentation.calendars)
     if isinstance(segmentation, Growing):
@@ -162,7 +164,7 @@ def clocks_to_ask(segmentation: Segmentation) -> int:
 
 
 def display_key(segmentation: Segmentation) -> tuple[int, ...]:
-    """Return what nodes are put in order by: shorter ones first."""
+    """Return the sort key of nodes: shorter ones first."""
     if isinstance(segmentation, Slices):
         return (int(mean_length(segmentation)), 0, *(part for edge in segmentation.nominal for part in edge))
     if isinstance(segmentation, Growing):
@@ -186,23 +188,23 @@ def slices_of(windows: Iterable[Segmentation]) -> Segmentation:
     if slices.calendars:
         (clock, edge), *others = slices.calendars
         return slices if slices.edges or others else _tumbling(clock, edge)
-    # Edges that are equally far from each other are as far as all steps and offsets have in common.
+    # Equally spaced edges are as far apart as the greatest common divisor of all steps and offsets.
     offset = slices.edges[0][1]
     common = gcd(*(part for step, at in slices.edges for part in (step, at - offset)))
     return Window(common, common, offset) if within((common, offset), slices.edges) else slices
 
 
 Edges = Mapping[Clock | None, Sequence[Progression]]
-"""Progressions of microseconds, and of the ticks of clocks."""
+"""Progressions in microseconds, and in the ticks of clocks."""
 
 
 def edges_of(segmentation: Segmentation) -> Edges:
     """List the edges of slices, or the starts and ends of a window's instances."""
     if isinstance(segmentation, Growing):
-        # The starts of a period are among those of its steps.
+        # The starts of a period are among the starts of its steps.
         return edges_of(segmentation.step)
     if isinstance(segmentation, Session):
-        # Its own are where events are. Pieces that end here are short enough to make it up.
+        # A session's own edges depend on the events; panes that end at these edges are short enough to make it up.
         return edges_of(segmentation.pane)
     if isinstance(segmentation, Slices):
         found: dict[Clock | None, list[Progression]] = {None: list(segmentation.edges)} if segmentation.edges else {}
@@ -220,7 +222,7 @@ def is_partition(segmentation: Segmentation) -> bool:
 
 
 def refines(pieces: Segmentation, other: Segmentation) -> bool:
-    """Say whether pieces tile every instance of a window, or every slice: all its edges are theirs too.
+    """Say whether pieces tile every instance of a window, or every slice: all its edges are also edges of the pieces.
 
     >>> refines(Slices(((15, 0), (17, 0))), Window(range=45, slide=15))
     True
@@ -242,10 +244,10 @@ _EXAMPLES = ((1, "day"), (7, "day"), (1, "month"))
 
 
 def _lies_within(clock: Clock | None, progression: Progression, edges: Edges) -> bool:
-    """Say whether all of a progression of a clock lies in the union of others.
+    """Say whether a clock's progression lies entirely in the union of others.
 
-    Months start with days of the same zone. Ticks are on a fixed progression if the zone never left it. Nothing else
-    about clocks is true in general: weeks make up no months, and days of one zone none of another.
+    Months start with days of the same zone. Ticks lie on a fixed progression if the zone never left it. Nothing else
+    about clocks holds in general: months are not made of weeks, nor days of one zone of days of another.
     """
     if within(progression, edges.get(clock, ())):
         return True
@@ -262,10 +264,11 @@ def _without(
 
 
 def within(progression: Progression, edges: Sequence[Progression]) -> bool:
-    """Say whether all of a progression lies in the union of others.
+    """Say whether a progression lies entirely in the union of others.
 
-    The places k at which it meets another progression form a progression themselves. If one of those is everything, all
-    lies within; if their densities do not add up to one, it does not; else each residue of the smallest is asked.
+    The k at which it meets another progression form a progression themselves. If one of these contains every k, the
+    answer is yes; if their densities add up to less than one, it is no; otherwise each residue of the smallest is
+    checked.
 
     >>> within((6, 1), ((4, 1), (4, 3))), within((6, 1), ((4, 1), (5, 0)))
     (True, False)
@@ -274,13 +277,18 @@ def within(progression: Progression, edges: Sequence[Progression]) -> bool:
     if len(edges) == 1:
         [(other, shift)] = edges
         return step % other == 0 and (offset - shift) % other == 0
-    common = [gcd(step, other) for other, _ in edges]
-    met = [
-        (other // by, by, shift) for (other, shift), by in zip(edges, common, strict=True) if not (shift - offset) % by
-    ]
-    smallest = min((modulus for modulus, _, _ in met), default=0)
-    if smallest <= 1 or sum(1 / modulus for modulus, _, _ in met) < 1 - 1e-9:
-        return smallest == 1
+    met, density = [], 0.0
+    for other, shift in edges:
+        by = gcd(step, other)
+        if (shift - offset) % by == 0:
+            modulus = other // by
+            if modulus == 1:
+                return True
+            met.append((modulus, by, shift))
+            density += 1 / modulus
+    if density < 1 - 1e-9:
+        return False
+    smallest = min(modulus for modulus, _, _ in met)
     meetings = [
         (modulus, (shift - offset) // by * pow(step // by, -1, modulus) % modulus) for modulus, by, shift in met
     ]
@@ -288,7 +296,7 @@ def within(progression: Progression, edges: Sequence[Progression]) -> bool:
 
 
 def _without_repeats(edges: Iterable[Progression]) -> tuple[Progression, ...]:
-    """Leave out the progressions that the others hold already, longest steps first."""
+    """Drop the progressions that the others already contain, longest steps first."""
     kept = sorted({(step, offset % step) for step, offset in edges})
     for edge in reversed(kept.copy()):
         others = [other for other in kept if other != edge]
@@ -299,20 +307,20 @@ def _without_repeats(edges: Iterable[Progression]) -> tuple[Progression, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """How long the pieces of a segmentation are: how many of each length there are in a span of time."""
+    """The lengths of a segmentation's pieces: how many pieces of each length there are in a span of time."""
 
     span: int
     lengths: tuple[tuple[int, int], ...]
-    """Pairs of a length and how many pieces have it."""
+    """Pairs of a length and the number of pieces that have it."""
 
     @property
     def count(self) -> int:
-        """Return how many pieces there are in the span."""
+        """Return the number of pieces in the span."""
         return sum(count for _, count in self.lengths)
 
 
 def mean_length(segmentation: Segmentation) -> int | Fraction:
-    """Return the range of a window, the mean length of an instance of others.
+    """Return the range of a window, or the mean length of an instance of other segmentations.
 
     >>> mean_length(Slices(((2, 0), (3, 0))))
     Fraction(3, 2)
@@ -329,19 +337,19 @@ def _mean_length(slices: Slices) -> Fraction:
 
 
 def topological_key(segmentation: Segmentation) -> tuple[int | Fraction, int]:
-    """Return what comes before in this order if one can be read by the other: no two nodes can read each other."""
+    """Return a key that is smaller for everything that this one can read; no two can read each other."""
     if isinstance(segmentation, Growing):
-        # It is read by none, and reads what refines its steps.
+        # Nothing reads it, and it reads pieces that refine its steps.
         return (segmentation.length, 2 * segmentation.length)
     if isinstance(segmentation, Session):
-        # It reads what is no longer than its gap, and sessions of a shorter one.
+        # It reads pieces no longer than its gap, and sessions with a shorter gap.
         return (segmentation.gap, 3 * segmentation.gap)
     return (mean_length(segmentation), 0 if isinstance(segmentation, Slices) else segmentation.distance)
 
 
 @lru_cache(maxsize=4096)
 def pieces_of(edges: tuple[Progression, ...]) -> Pieces:
-    """Measure the pieces between edges: of a whole period, or of as many edges from 0 on as are worth looking at.
+    """Measure the pieces between edges, over a whole period or over a limited number of edges from 0 on.
 
     >>> pieces_of(((2, 0), (3, 0)))
     Pieces(span=6, lengths=((1, 2), (2, 2)))

@@ -1,4 +1,4 @@
-"""Windows in whole microseconds, or in ticks of a calendar's clock, and the durations they are made of."""
+"""Windows in whole microseconds, or in ticks of a calendar's clock, and the durations that define them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _bounded(microseconds: int, value: Duration) -> int:
 
 
 def unit_word(text: str, short: Mapping[str, str]) -> str:
-    """Return the word for a unit that may be in the plural, or one of some short forms.
+    """Return the singular of a unit, which may be in the plural or abbreviated.
 
     >>> unit_word("Hours", _SHORT), unit_word("ms", _SHORT), unit_word("mins", _SHORT)
     ('hour', 'millisecond', 'minute')
@@ -122,18 +122,18 @@ def readable(microseconds: int) -> str:
 
 
 _MONDAYS, _YEAR_2000 = 11_323, 10_957
-"""The ticks of 1 January 2001, a Monday, and of 1 January 2000: where weeks, and other days, are counted from."""
+"""The ticks of 1 January 2001, a Monday, and of 1 January 2000: the default origins of weeks and of other days."""
 
 
 def default_offset(clock: Clock, *, weeks: bool) -> int:
-    """Return the tick that windows of a calendar are counted from, if nobody says."""
+    """Return the tick that calendar windows are counted from by default."""
     if clock.unit == "month":
         return 30 * 12
     return _MONDAYS if weeks else _YEAR_2000
 
 
 def readable_ticks(ticks: int, clock: Clock, offset: int) -> str:
-    """Write ticks as calendars have them: weeks, where they are counted from a Monday, quarters and years.
+    """Write ticks in a calendar's units: weeks if they are counted from a Monday, quarters and years.
 
     >>> [readable_ticks(ticks, Clock("UTC", "month"), 0) for ticks in (1, 6, 24)]
     ['1 month', '2 quarters', '2 years']
@@ -146,7 +146,7 @@ def readable_ticks(ticks: int, clock: Clock, offset: int) -> str:
 
 
 def readable_origin(clock: Clock, slide: int, offset: int) -> str:
-    """Write a start of a window, unless it is where windows of such a slide are counted from anyway."""
+    """Write a start of a window, unless windows of this slide are counted from it by default."""
     usual = {default_offset(clock, weeks=weeks) % slide for weeks in ([True, False] if slide % 7 == 0 else [False])}
     if offset in usual:
         return ""
@@ -157,7 +157,7 @@ def readable_origin(clock: Clock, slide: int, offset: int) -> str:
 
 @lru_cache(maxsize=4096)
 def _label(range: int, slide: int, offset: int, clock: Clock | None) -> str:
-    """Describe a window. Searches make many that nobody reads about."""
+    """Describe a window; searches make many that are never shown."""
 
     def written(length: int) -> str:
         return readable(length) if clock is None else readable_ticks(length, clock, offset)
@@ -186,10 +186,10 @@ class Window:
     name: str = field(default="", compare=False)
     clock: Clock | None = None
     is_local: bool = field(default=False, compare=False, repr=False)
-    """Whether it was asked for as days of a calendar, to which a date is a local one already."""
+    """Whether it was requested in calendar days; a date is then already a local date."""
 
     def _repr_html_(self) -> str:
-        """Show the window in a notebook: how long its instances are, and how often one begins."""
+        """Show the window in a notebook: how long its instances are, and how often one starts."""
         every = "" if self.is_tumbling else f", a new one every {self._readable(self.slide)}"
         shifted = f", shifted by {self._readable(self.offset)}" if self.offset and not self.clock else ""
         place = f" of {escape(self.clock.zone)}" if self.clock else ""
@@ -222,17 +222,17 @@ class Window:
 
     @property
     def is_tumbling(self) -> bool:
-        """Say whether each event falls into one instance only."""
+        """Say whether each event belongs to only one instance."""
         return self.slide == self.range
 
     @property
     def parts(self) -> tuple[Window, ...]:
-        """List the windows that this one is described by: itself."""
+        """List the windows that describe this one: itself."""
         return (self,)
 
     @property
     def tick(self) -> int:
-        """Return how many microseconds what lengths count is long: one, or the mean length of a tick."""
+        """Return the unit of its lengths in microseconds: one, or the mean length of a tick."""
         return self.clock.length if self.clock else 1
 
     @property
@@ -255,11 +255,11 @@ class Window:
 
     @property
     def label(self) -> str:
-        """Describe the window: the name it has when nobody gives it one."""
+        """Describe the window; this is its default name."""
         return _label(self.range, self.slide, self.offset, self.clock)
 
     def starts_of(self, time: int) -> tuple[int, ...]:
-        """List the starts of the instances that hold the time, in order; a day that a place skipped starts none.
+        """List the starts of the instances that contain the time, in order; a local day that was skipped starts none.
 
         >>> Window(range=10, slide=4).starts_of(-1)
         (-8, -4)
@@ -273,7 +273,7 @@ class Window:
         return tuple(self.clock.instant(each) for each in starts if each not in self.skips)
 
     def bounds_of(self, start: int) -> tuple[int, int]:
-        """Return the start and the end of the instance that starts then."""
+        """Return the start and the end of the instance that starts at `start`."""
         if self.clock is None:
             return start, start + self.range
         at = self.clock.tick(start)
@@ -281,7 +281,7 @@ class Window:
 
     @property
     def skips(self) -> tuple[int, ...]:
-        """List the ticks that start no instance of their own, since the place skipped these days."""
+        """List the ticks that start no instance of their own, because the place skipped these days."""
         is_daily = self.clock is not None and self.clock.unit == "day" and self.slide == 1 < self.range
         return empty_days(self.clock.zone) if self.clock and is_daily else ()
 
@@ -297,7 +297,7 @@ def tumbling(range: Duration, *, offset: Duration = timedelta(0), name: str = ""
 
 
 def hopping(range: Duration, slide: Duration, *, offset: Duration = timedelta(0), name: str = "") -> Window:
-    """Make a window of which an instance starts every slide.
+    """Make a window with an instance starting every slide.
 
     >>> hopping("1 hour", "10 minutes").name
     '1 hour / 10 minutes'

@@ -59,12 +59,12 @@ class Question:
     time: Annotated[str | None, typer.Option(help="The time column; default: ts, or the one in the SQL.")] = None
 
     def check_only_query(self) -> None:
-        """Refuse what the SQL of --query says already."""
+        """Refuse options that the SQL of --query already determines."""
         if given := [f"--{name}" for name in ("window", "function", "key") if getattr(self, name)]:
             raise OptionError(f"{', '.join(given)} cannot be combined with --query; change the SQL instead")
 
     def to_query(self) -> Query:
-        """Return the query that the windows and functions make."""
+        """Return the query made of the windows and functions."""
         if not self.window:
             raise OptionError("the query has no window; add one, such as --window 20m, or a SQL file with --query")
         return Query(
@@ -170,7 +170,7 @@ def _operators(plan: Plan) -> dict[str, Any]:
 
 
 def _describe(plan: Plan, views: Views) -> dict[str, Any]:
-    """Return a plan as plain values, with the views that were asked for."""
+    """Return a plan as plain values, with the requested views."""
     from factor_windows.explain.candidates import LISTED, considered
     from factor_windows.explain.document import document
 

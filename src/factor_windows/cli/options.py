@@ -64,19 +64,19 @@ def expand_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """Which Spark is used, and how much it says."""
+    """Which Spark to use, and how much to print."""
 
     master: Annotated[str | None, typer.Option(help="The Spark master; default: all cores of this machine.")] = None
     verbose: Verbose = False
 
     @property
     def reads_this_machine(self) -> bool:
-        """Say whether a path without a scheme is one of this machine, not of a cluster's file system."""
+        """Say whether a path without a scheme is on this machine, not in a cluster's file system."""
         return self.master is None and "HADOOP_CONF_DIR" not in environ
 
     @contextmanager
     def session(self, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-        """Start Spark; without --verbose, nothing of what it logs is shown."""
+        """Start Spark; without --verbose, hide its log."""
         from factor_windows.spark.messages import without_json
         from factor_windows.spark.session import session
 
@@ -106,7 +106,7 @@ class PlanningOptions:
     )
 
     def to_keywords(self) -> dict[str, Any]:
-        """Return the keywords of `optimize`; refuse options that would do nothing."""
+        """Return the keywords of `optimize`; refuse options that would have no effect."""
         given = {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
         for needed, value, names in (("search", "best", ("slices", "time_limit")), ("cost", "spark", ("prices",))):
             unused = next((name for name in names if name in given), None)
@@ -123,7 +123,7 @@ class PlanningOptions:
 
 
 def option_of(name: str) -> str:
-    """Return the option of the command line that sets a keyword of Python.
+    """Return the command-line option that sets a keyword argument of Python.
 
     >>> option_of("time_limit")
     '--time-limit'
@@ -132,7 +132,7 @@ def option_of(name: str) -> str:
 
 
 def in_options(message: str) -> str:
-    """Say what is wrong with a keyword of `optimize` as what is wrong with an option.
+    """Rewrite a message about a keyword of `optimize` as one about an option.
 
     >>> in_options("time_limit 0.0 is not positive"), in_options("the query has no window")
     ('--time-limit 0.0 is not positive', 'the query has no window')
@@ -162,7 +162,7 @@ def read_text(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, and say so beside the output."""
+    """Write a file, and report it separately from the output."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as problem:
@@ -185,12 +185,12 @@ def outputs_of(output: str, names: Sequence[str]) -> dict[str, str]:
 
 
 def notes_of(statements: Iterable[Statement]) -> list[str]:
-    """List the notes of statements, each once."""
+    """List the distinct notes of statements."""
     return list(dict.fromkeys(note for statement in statements for note in statement.notes))
 
 
 def only_pass(plans: Iterable[Plan]) -> Pass:
-    """Return the only pass of some plans, which a picture or a page can show."""
+    """Return the only pass of some plans, for a picture or a page."""
     passes = [each for plan in plans for each in plan.passes]
     if len(passes) > 1:
         raise OptionError(f"--svg and --html show one plan; these queries need {len(passes)}")

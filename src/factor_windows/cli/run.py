@@ -82,7 +82,7 @@ class RunOptions:
         return _pairs(self.conf, lambda text: f"--conf {text!r} is not NAME=VALUE, such as spark.driver.memory=4g")
 
     def refuse_on_stream(self) -> None:
-        """Refuse what a stream, which has no end, cannot do."""
+        """Refuse options that make no sense for a stream, which has no end."""
         if self.verify:
             raise OptionError(
                 "--verify compares whole results, which a stream does not have; run the query over files, such "
@@ -108,7 +108,7 @@ def _pairs(texts: list[str] | None, problem: Callable[[str], str]) -> dict[str, 
 
 
 def _check_read(inputs: Mapping[str, str], text: str, script: Script) -> None:
-    """Refuse an input that the query does not mention, which is most often a misspelled one."""
+    """Refuse an input that the query does not mention; it is usually misspelled."""
     for name in inputs:
         if name.lower() not in text.lower():
             sources = dict.fromkeys(query.source for plan in script.plans for query in plan.queries)

@@ -34,14 +34,14 @@ app = typer.Typer(
     help="Keep roll-ups up to date: append events file by file, and read any windows of them.",
 )
 FIRST_ROWS, WIDEST = 20, 60
-"""How many rows are shown, and how many letters of a value."""
+"""The number of rows to show, and of letters of a value."""
 SIZES = ("rows", "files", "bytes")
 _AS_JSON = {
     "ignoreNullFields": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-"""Rows as JSON, with what Spark leaves out: nulls and microseconds."""
+"""Rows as JSON, including what Spark omits: nulls and microseconds."""
 
 Location = Annotated[str, typer.Argument(metavar="LOCATION", help="The folder of the store.")]
 Windows = Annotated[
@@ -75,7 +75,7 @@ class Destination:
     as_json: Json = False
 
     def check(self) -> None:
-        """Refuse what can be known to fail before Spark starts."""
+        """Refuse whatever is known to fail before Spark starts."""
         from factor_windows.spark.files import check_ending
 
         if self.output is not None:
@@ -192,7 +192,7 @@ def changes(
     destination.check()
     windows = _windows_of(window)
     with _opened(location, engine) as store:
-        # Before the changes are read: if a version comes meanwhile, its rows come again, and none is left out.
+        # Before the changes are read: if a version is added meanwhile, its rows come again, and none is missed.
         version = store.version
         _give(store, version, store.changes(since, windows=windows, delay=delay), destination)
 
@@ -260,7 +260,7 @@ def explain(
 
 
 def _queries_of(question: Question) -> Query | list[Query]:
-    """Return the query that the windows and functions make, or those of a SQL file over one table."""
+    """Return the query made of the windows and functions, or the queries of a SQL file over one table."""
     if question.query_file is None:
         if not question.function:
             raise OptionError("there is no function; add one, such as --function 'avg(t)'")
@@ -296,7 +296,7 @@ def _opened(location: str, engine: SparkOptions) -> Iterator[Store]:
 
 
 def _without_spark(location: str) -> Store:
-    """Open a store in a folder that is asked for no more than what its files tell."""
+    """Open a store in a folder for requests that its files alone can answer."""
     from factor_windows.store import Store
     from factor_windows.store.folder import Folder
 
@@ -305,7 +305,7 @@ def _without_spark(location: str) -> Store:
 
 
 def _settings() -> SparkSession:
-    """Stand in for a session where a store asks for no more than its settings."""
+    """Stand in for a session where a store only needs its settings."""
     from factor_windows.spark.session import settings
 
     return cast("SparkSession", SimpleNamespace(conf=settings()))
@@ -313,7 +313,7 @@ def _settings() -> SparkSession:
 
 @contextmanager
 def _explained_files() -> Iterator[None]:
-    """Say in one sentence what is wrong with a file."""
+    """Report in one sentence what is wrong with a file."""
     try:
         yield
     except OSError as problem:
@@ -323,7 +323,7 @@ def _explained_files() -> Iterator[None]:
 
 
 def _batch_of(file: str) -> str:
-    """Name a file so that it has one name, wherever it is named from."""
+    """Return a file's name in a form that does not depend on the current folder."""
     from factor_windows.spark.files import is_file
 
     local = file.removeprefix("file:")
@@ -339,7 +339,7 @@ def _events(spark: SparkSession, file: str) -> DataFrame:
 
 
 def _give(store: Store, version: int, found: Any, destination: Destination) -> None:
-    """Write results, or show them; `found` is a DataFrame, or for several queries a mapping from names to such."""
+    """Write results, or show them; `found` is a DataFrame, or for several queries a mapping from their names."""
     from factor_windows.engines.spark_queries import Results
 
     single = store.queries[0].name or "query_1"
@@ -392,7 +392,7 @@ def _write(
 
 
 def _check_apart(place: str, location: str) -> None:
-    """Refuse to write where the store is, which replacing what is there would remove."""
+    """Refuse to write to the store's own location, which would remove the store."""
     own, other = Path(location).resolve(), Path(place.removeprefix("file:")).resolve()
     if own.is_relative_to(other) or other.is_relative_to(own):
         raise OptionError(f"output {place!r} is inside the store or contains it; choose another place")
@@ -407,7 +407,7 @@ def _rows_of(result: DataFrame) -> dict[str, Any]:
 
 
 def _in_time(result: DataFrame) -> DataFrame:
-    """Put rows in the order of their times."""
+    """Sort rows by time."""
     from factor_windows.functions.expression import quoted
 
     times = [quoted(name) for name, kind in result.dtypes if kind.startswith("timestamp")]
@@ -433,7 +433,7 @@ def _sizes(of: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns, those of numbers to the right."""
+    """Print columns, right-aligning those of numbers."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     for row in (header, *rows):
         cells = zip(header, row, widths, strict=True)

@@ -82,7 +82,7 @@ def topic_in(inputs: Mapping[str, str], stream: StreamOptions) -> str | None:
 
 
 def job_of(name: str, address: str, output: str, stream: StreamOptions) -> StreamJob:
-    """Return the job, or refuse options that lack something it needs."""
+    """Return the job, or refuse options that are missing something it needs."""
     from factor_windows.engines.spark_stream_script import StreamJob
     from factor_windows.spark.kafka import Topic
 
@@ -120,7 +120,7 @@ def job_of(name: str, address: str, output: str, stream: StreamOptions) -> Strea
 
 
 def check_script(script: Script, output: str, stream: StreamOptions) -> str:
-    """Refuse what a stream cannot do; return the time column of the query."""
+    """Refuse scripts that a stream cannot run; return the time column of the query."""
     if len(script.statements) > 1:
         raise OptionError(
             f"the text has {len(script.statements)} statements; a stream runs one, so run each with its own checkpoint"
@@ -157,7 +157,7 @@ def run_stream(
     again: Callable[[Tables], Script],
     console: Console,
 ) -> dict[str, Any]:
-    """Run the query over the topic, and write its results as they come."""
+    """Run the query over the topic, and write its results as they arrive."""
     from factor_windows.engines.spark_stream_script import run_stream_script
     from factor_windows.spark.lakehouse import schema_of, table_name
     from factor_windows.store.upsert import upsert
@@ -183,7 +183,7 @@ def is_table(output: str, stream: StreamOptions) -> bool:
 
 
 def _check_output(output: str, stream: StreamOptions) -> None:
-    """Refuse formats that are none, and files that would have to be updated."""
+    """Refuse unknown formats, and files that would have to be updated."""
     from factor_windows.spark.files import FORMATS as OF_FILES
     from factor_windows.spark.lakehouse import FORMATS
 
@@ -196,7 +196,7 @@ def _check_output(output: str, stream: StreamOptions) -> None:
             f"--format {stream.format} creates a table, but {output!r} is a file; name a table, or leave it out"
         )
     if Path(output).suffix.lower() not in OF_FILES:
-        # It may be a Delta table, which files of a stream would spoil.
+        # It may be a Delta table, which a stream's files would damage.
         raise OptionError(
             f"{output!r} may be a Delta table or files; add --format delta, or use a name that ends in "
             f"{', '.join(OF_FILES)}"

@@ -1,4 +1,4 @@
-"""How long the panes of a ladder should be: by what events, panes and labels cost on Spark."""
+"""The best length of a ladder's panes, from the cost of events, panes and labels on Spark."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from math import expm1, inf
 from factor_windows.algebra.ladder import Ladder
 
 PAIR = 20.0
-"""What it takes to look at one event of a pane for one label, in nanoseconds."""
+"""The price of checking one event of a pane for one label, in nanoseconds."""
 LOOK_UP = 700.0
-"""What it takes to find one pane for one label: both are moved and sorted, and what is found is moved to its label."""
+"""The price of finding one pane for one label: both are shuffled and sorted, and the result is moved to its label."""
 PANE = 800.0
-"""What it takes to make one pane of the lowest rung."""
+"""The price of making one pane of the lowest rung."""
 MERGE = 100.0
-"""What it takes to merge it into the panes of one rung."""
+"""The price of merging it into the panes of one rung."""
 EVENT = 60.0
-"""What it takes to give one event to a pane; the events that raw edges read are moved in any case."""
+"""The price of adding one event to a pane; the events that raw edges read are moved in any case."""
 ASSUMED = 1e6
-"""How many labels, and events, there are taken to be if nobody knows."""
+"""The number of labels, and of events, assumed if unknown."""
 PARTS = 16
-"""Into how many panes the shortest range is cut if nobody knows how dense events are."""
+"""The number of panes that the shortest range is cut into if the density of events is unknown."""
 HALVINGS = 40
-"""How often the shortest range is halved, or doubled, in search of the best pane."""
+"""The number of times the shortest range is halved, or doubled, in search of the best pane."""
 
 
 def choose_ladder(
@@ -33,9 +33,9 @@ def choose_ladder(
     events: float = inf,
     labels: float = inf,
 ) -> Ladder:
-    """Choose the pane for ranges that end at given times; `density` counts events of a key in a microsecond.
+    """Choose the pane for ranges that end at given times; `density` is the events of a key per microsecond.
 
-    Labels are taken to be of busy keys as often as events are: those have `crowding` times as many events.
+    Labels are assumed to be for busy keys as often as events are: those keys have `crowding` times as many events.
 
     >>> hour, week = 3_600_000_000, 7 * 86_400_000_000
     >>> choose_ladder([hour, week], density=1 / week).rungs
@@ -55,10 +55,10 @@ def choose_ladder(
 
 
 def price(ladder: Ladder, density: float, crowding: float, events: float, labels: float) -> float:
-    """Return the nanoseconds that a ladder takes, if events come independently of each other."""
+    """Return the time that a ladder takes in nanoseconds, if events are independent of each other."""
     edges, pieces = len(ladder.edges), ladder.pieces
     pairs = edges * density * crowding * ladder.pane
-    # About every second piece is there.
+    # About every second piece exists.
     looked_up = edges + len(pieces) / 2
     reading = labels * (pairs * PAIR + looked_up * LOOK_UP)
     if not pieces:

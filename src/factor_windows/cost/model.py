@@ -1,4 +1,4 @@
-"""What a plan costs: what every cost model answers, and the numbers that they count in."""
+"""The cost of a plan: the interface of every cost model, and the numbers they count in."""
 
 from __future__ import annotations
 
@@ -15,34 +15,36 @@ from factor_windows.query import Query
 
 Rate = int | float | Fraction
 Cost = int | Fraction | float
-"""The paper's costs are exact, and whole ones stay int, which is much quicker than a fraction; Spark's are float."""
+"""The paper's costs are exact, and whole ones stay int, which is much faster than a fraction; Spark's are float."""
 
 
 def share(part: Cost, whole: Cost) -> float:
     """Divide two costs that may be far too large for a float."""
+    if type(part) is int and type(whole) is int:
+        return part / whole
     if isinstance(part, float) or isinstance(whole, float):
         return float(part / whole)
     return part.numerator * whole.denominator / (part.denominator * whole.numerator)
 
 
 class CostModel(ABC):
-    """Prices the edges of a plan: (instances of the child) x (what one of them reads), and what comes on top of it."""
+    """Prices the edges of a plan: (instances of the child) x (what one of them reads), plus overhead."""
 
     __slots__ = ()
     name: ClassVar[str]
     unit: int
-    """The unit of time that rates are given in, in microseconds."""
+    """The unit of time for rates, in microseconds."""
     rate: Cost
     """The number of events per unit."""
 
     @property
     @abstractmethod
     def grain(self) -> int:
-        """Return the length of the virtual root's instances, of which factor windows below it are multiples."""
+        """Return the length of the virtual root's instances; factor windows below it have multiples of it."""
 
     @abstractmethod
     def recurrence_count(self, segmentation: Segmentation) -> Cost:
-        """Count the instances in the time that costs are about."""
+        """Count the instances in the time span that costs refer to."""
 
     @abstractmethod
     def instance_cost(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
@@ -50,36 +52,36 @@ class CostModel(ABC):
 
     @abstractmethod
     def price(self, node: Node, parent: Node | None) -> Cost:
-        """Return what an edge costs in the time that costs are about, whatever the keys of its ends."""
+        """Return the cost of an edge in the time span that costs refer to, for any keys of its ends."""
 
     def price_each(self, node: Node, parents: Sequence[Node]) -> list[Cost]:
-        """Return what an edge costs from each of some parents."""
+        """Return the cost of the edge from each parent."""
         return [self.price(node, parent) for parent in parents]
 
     def filled(self, segmentation: Segmentation) -> Cost:
-        """Return the share of the instances that hold any event."""
+        """Return the share of instances that contain at least one event."""
         return 1
 
     def weight(self, parent: Segmentation | None) -> Cost:
-        """Return what one read costs: of a raw event, or of a row of any parent."""
+        """Return the cost of one read, of a raw event or of a row of a parent."""
         return 1
 
     def overhead(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
-        """Return what an edge costs beside its reads; it is the same for all parents but the raw events."""
+        """Return the cost of an edge apart from its reads; it is the same for all parents except the raw events."""
         return 0
 
     def of(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
-        """Return what an edge costs in the time that costs are about, if both ends have the same keys."""
+        """Return the cost of an edge in the time span that costs refer to, if both ends have the same keys."""
         reads = self.recurrence_count(segmentation) * self.instance_cost(segmentation, parent)
         return reads * self.weight(parent) + self.overhead(segmentation, parent)
 
     def naive(self, node: Node) -> Cost:
-        """Return what a node costs by itself, from the raw events, as the engine computes it without a plan."""
+        """Return the cost of a node computed alone from the raw events, as the engine does without a plan."""
         return self.price(node, None)
 
 
 def unit_of(query: Query, unit: Duration | None) -> int:
-    """Return the unit of time in microseconds: as given, or what all lengths are multiples of."""
+    """Return the unit of time in microseconds: as given, or a length that all lengths are multiples of."""
     length = common_step(query.names) if unit is None else duration(unit)
     if length <= 0:
         raise OptionError(f"unit {unit!r} is not positive; it is the time in which `rate` events arrive")
@@ -87,7 +89,7 @@ def unit_of(query: Query, unit: Duration | None) -> int:
 
 
 def positive(option: str, value: Rate | None) -> Fraction | None:
-    """Read a number of events or keys, which must be above zero."""
+    """Read a number of events or keys, which must be positive."""
     if value is None:
         return None
     try:

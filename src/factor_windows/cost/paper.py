@@ -37,7 +37,7 @@ class PaperCost(CostModel):
     period: int
     """The paper's R: the least common multiple of the query's ranges, in microseconds."""
     sparse_covers: bool = False
-    """Whether an instance reads the fewest of its parent's that make it up, or, as the paper has it, all inside."""
+    """Whether an instance reads the fewest of its parent's that make it up, or all inside it, as in the paper."""
 
     @classmethod
     def of_query(
@@ -49,7 +49,7 @@ class PaperCost(CostModel):
         keys: int | None = None,
         sparse_covers: bool = False,
     ) -> PaperCost:
-        """Choose the period from the query's windows; the paper's model has no use for the number of keys."""
+        """Choose the period from the query's windows; the paper's model does not use the number of keys."""
         period = lcm(
             *(window.period.length if isinstance(window, Growing) else window.length for window in query.names)
         )
@@ -61,7 +61,7 @@ class PaperCost(CostModel):
         return self.unit
 
     def recurrence_count(self, segmentation: Segmentation) -> Cost:
-        """Count the instances within one period (Paper: Equation 1); no whole number if the slide does not fit."""
+        """Count the instances within one period (Paper: Equation 1); not a whole number if the slide does not fit."""
         if isinstance(segmentation, Slices):
             pieces = pieces_of(segmentation.nominal)
             return Fraction(self.period * pieces.count, pieces.span)
@@ -74,17 +74,27 @@ class PaperCost(CostModel):
         """Count what one instance reads: raw events, or instances of its parent (Paper: Observation 1)."""
         if parent is None:
             return self.rate * mean_length(segmentation) / self.unit
+        reads = self._instances_read(segmentation, parent)
+        return Fraction(mean_length(segmentation)) / mean_length(parent) if reads is None else reads
+
+    def _instances_read(self, segmentation: Segmentation, parent: Segmentation) -> int | None:
+        """Count the instances of the parent that one instance reads, if both are windows of one clock."""
         if not isinstance(segmentation, Window) or not isinstance(parent, Window) or segmentation.clock != parent.clock:
-            return Fraction(mean_length(segmentation)) / mean_length(parent)
+            return None
         return fewest(parent, segmentation) if self.sparse_covers else multiplier(parent, segmentation)
 
     def of(self, segmentation: Segmentation, parent: Segmentation | None) -> Cost:
         return self.recurrence_count(segmentation) * self.instance_cost(segmentation, parent)
 
     def price_each(self, node: Node, parents: Sequence[Node]) -> list[Cost]:
-        """Count the instances of the node once for all parents, of which there may be a thousand."""
-        count = self.recurrence_count(node.window)
-        return [count * self.instance_cost(node.window, parent.window) for parent in parents]
+        """Price all edges, counting the node's instances once, and its reads where they depend on lengths alone."""
+        count, own = self.recurrence_count(node.window), node.window
+        in_all = Fraction(count * mean_length(own))
+        reads = [self._instances_read(own, parent.window) for parent in parents]
+        return [
+            in_all / mean_length(parent.window) if number is None else count * number
+            for parent, number in zip(parents, reads, strict=True)
+        ]
 
     def price(self, node: Node, parent: Node | None) -> Cost:
         """Count what all instances within one period read; the paper has no keys."""

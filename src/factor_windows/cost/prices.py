@@ -1,4 +1,4 @@
-"""What Spark takes for each kind of work; `factor-windows calibrate` measures it anew."""
+"""Spark's prices for each kind of work; `factor-windows calibrate` measures them again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from factor_windows.errors import OptionError
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices in nanoseconds of wall time; what matters to a plan is how they compare.
+    """Prices in nanoseconds of wall time; plans depend on their ratios.
 
     >>> Prices(update=50.0, scan=100.0).relative("scan")
     2.0
@@ -21,25 +21,25 @@ class Prices:
     scan: float = 22.0
     """Reading one event."""
     update: float = 15.0
-    """Giving one event to one instance: fanning it out, and updating a hash table."""
+    """Adding one event to one instance: exploding it, and updating a hash table."""
     explode: float = 70.0
-    """Making several rows of one event, if it is given to several instances at once, however many these are."""
+    """Making several rows of one event, if it belongs to several instances at once, however many these are."""
     merge: float = 70.0
     """The same for one row of partial results."""
     crowded: float = 40.0
-    """How much more an update takes where there are keys, or too many groups for Spark's quick hash table."""
+    """The surcharge of an update where there are keys, or too many groups for Spark's fast hash table."""
     shuffle: float = 230.0
-    """Moving one row to where its group is."""
+    """Shuffling one row to its group."""
     group: float = 280.0
-    """Emitting one row from an aggregation, merged from what was moved there."""
+    """Emitting one row from an aggregation, merged from the rows shuffled there."""
     edge: float = 3.0
-    """Looking at one more progression of edges to find the slice of a row."""
+    """Testing one more progression of edges to find the slice of a row."""
     clock: float = 150.0
-    """Finding the local day, or month, of one event or row in a zone, and when that began."""
+    """Finding the local day, or month, of one event or row in a zone, and when it started."""
     window: float = 35.0
-    """Computing one of Spark's own windows for one event, where the query runs as it is."""
+    """Computing one of Spark's own windows for one event, where the query runs unchanged."""
     slot: float = 2.0
-    """Looking whether one event belongs to one more slot of a row in which several panes are packed."""
+    """Testing whether one event belongs to one more slot of a pane row."""
     state: float = 5.0
     """Adding one event to one more partial state."""
     collect: float = 350.0
@@ -47,7 +47,7 @@ class Prices:
     object: float = 700.0
     """Adding one event to a state that is an object, such as a sketch or a list: events are sorted by group for it."""
     stage: float = 100_000_000.0
-    """Planning and starting one step, whatever its size, and some of what its code takes when it runs first."""
+    """Planning and starting one step of any size, including some of the time its code takes on its first run."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -58,11 +58,11 @@ class Prices:
             raise OptionError(f"price update {self.update!r} is not positive; all others are compared with it")
 
     def relative(self, name: str) -> float:
-        """Return a price in updates, the unit in which plans are compared."""
+        """Return a price in updates, the unit for comparing plans."""
         return float(getattr(self, name)) / self.update
 
     def total(self, counts: Mapping[str, float]) -> float:
-        """Return what some work takes, in nanoseconds.
+        """Return the time that the counted work takes, in nanoseconds.
 
         >>> Prices(update=50.0, scan=100.0).total({"update": 3, "scan": 2})
         350.0
@@ -75,7 +75,7 @@ class Prices:
 
     @classmethod
     def load(cls, path: Path) -> Prices:
-        """Read what `save` wrote."""
+        """Read prices that `save` wrote."""
         try:
             return cls(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):

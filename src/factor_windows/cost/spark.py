@@ -23,22 +23,22 @@ from factor_windows.functions.weights import Weights
 from factor_windows.query import Query
 
 DENSE = 100
-"""How many events a key has in the windows' greatest common divisor of time, if nobody says; but see `DENSEST`."""
+"""The default number of events of a key in the windows' greatest common divisor of time; but see `DENSEST`."""
 DENSEST = 10_000
 """The shortest time, in microseconds, in which a key is assumed to have that many."""
 FEWEST_SESSIONS = 1e-4
-"""What share of the events ends a session at least: real events come in bursts, with silence between."""
+"""The least share of events that end a session: real events come in bursts, with silence between."""
 MANY_PARENTS = 50
-"""From how many parents on what they share is counted once."""
+"""From this number of parents on, what they share is computed once."""
 VALUES = 20.0
-"""How many values a key is assumed to have, of those that a function counts, if nobody says."""
+"""The default number of values that a key has, of those that a function counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkCost(CostModel):
-    """What Spark does per unit of time: by keys, and only for instances that hold an event.
+    """The work that Spark does per unit of time: for all keys, and only for instances that contain an event.
 
-    Counted in updates: one update is one event given to one instance. What else Spark does is priced in updates.
+    The unit is the update: adding one event to one instance. Spark's other work is priced in updates.
 
     >>> prices = Prices(scan=0, update=1, merge=1, shuffle=0, group=0)
     >>> cost = SparkCost(unit=1_000_000, rate=100.0, keys=20.0, prices=prices)
@@ -50,35 +50,35 @@ class SparkCost(CostModel):
     name: ClassVar[str] = "spark"
     unit: int
     rate: float
-    """Events per unit, of all keys together."""
+    """Events per unit, over all keys."""
     keys: float
-    """How many combinations of keys there are."""
+    """The number of combinations of keys."""
     keyed: bool = False
-    """Whether there are keys at all: Spark's hash tables are slower for them, even if there is one combination only."""
+    """Whether there are keys at all: they make Spark's hash tables slower, even if there is only one combination."""
     assumed: bool = False
-    """Whether nobody gave the rate, so that a dense stream is assumed."""
+    """Whether no rate was given, so that a dense stream is assumed."""
     sparse_covers: bool = False
-    """Whether an instance reads the fewest of its parent's that make it up, or, as the paper has it, all inside."""
+    """Whether an instance reads the fewest of its parent's that make it up, or all inside it, as in the paper."""
     overlap_safe: bool = True
-    """Whether it may read all inside: else, of a parent that hops, it always reads the fewest."""
+    """Whether it may read all inside: if not, it always reads the fewest of a hopping parent."""
     prices: Prices = field(default_factory=Prices)
     units: float = inf
-    """How many units of time the events span, if that is known: steps have a price whatever their size."""
+    """The units of time that the events span, if known: each step has a price whatever its size."""
     combinations: Mapping[frozenset[str], float] = field(default_factory=dict)
-    """How many combinations there are of each set of keys, if nodes differ in them; else `keys` is for all."""
+    """The number of combinations of each set of keys, if nodes differ in their keys; otherwise `keys` is for all."""
     states: int = 0
-    """How many partial states a slot has where panes are packed into rows; 0 if they cannot be."""
+    """The number of partial states in a slot where panes are packed into rows; 0 if they cannot be packed."""
     values: tuple[float, ...] = ()
-    """How many values a key has, for each value that rows are counted by; none if no function counts values."""
+    """The number of values of a key, for each value that rows are counted by; empty if no function counts values."""
     guessed: bool = False
-    """Whether nobody knows how many values there are."""
+    """Whether the number of values is unknown."""
     weights: Weights = field(default_factory=Weights)
-    """What partial states take beyond plain numbers: sketches and lists."""
+    """The extra cost of partial states that are not plain numbers: sketches and lists."""
     _models: dict[frozenset[str], SparkCost] = field(default_factory=dict, init=False, repr=False, compare=False)
     _measures: dict[Segmentation, tuple[float, float]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """How many instances there are of what was priced already, and how many rows one of them has."""
+    """For each segmentation priced so far, the number of instances and the rows of each."""
 
     @classmethod
     def of_query(
@@ -94,7 +94,7 @@ class SparkCost(CostModel):
         combinations: Mapping[frozenset[str], float] | None = None,
         values: Rate | Sequence[Rate] | None = None,
     ) -> SparkCost:
-        """Take the statistics as given, and assume a dense stream where they are not."""
+        """Take the statistics as given, and assume a dense stream where they are missing."""
         counts = query.kind is Kind.COUNTED and not query.has_sessions
         counted = len(ValueColumns(query.parsed_aggregates, "").keys) if counts else 0
         length = unit_of(query, unit)
@@ -123,7 +123,7 @@ class SparkCost(CostModel):
         )
 
     def by(self, keys: frozenset[str]) -> SparkCost:
-        """Return the model for nodes of these keys alone."""
+        """Return the model for nodes with exactly these keys."""
         if keys not in self.combinations:
             return self
         if keys not in self._models:
@@ -131,7 +131,7 @@ class SparkCost(CostModel):
         return self._models[keys]
 
     def seen(self, look: Look) -> SparkCost:
-        """Return the model for events of which this was seen."""
+        """Return the model for the events that a look describes."""
         rate = self.rate if look.rate is None or self.combinations else look.rate * self.unit / 1_000_000
         keys = self.keys if look.keys is None or self.combinations else float(look.keys)
         assumed = self.assumed and rate == self.rate
@@ -144,7 +144,7 @@ class SparkCost(CostModel):
         return replace(self, values=(), guessed=False) if self.values else self
 
     def of_values(self, number: float) -> SparkCost:
-        """Return the model for rows by so many values of each key."""
+        """Return the model for rows by this number of values of each key."""
         return replace(self.of_instances, keys=self.keys * number)
 
     @property
@@ -153,9 +153,10 @@ class SparkCost(CostModel):
         return 1
 
     def recurrence_count(self, segmentation: Segmentation) -> float:
-        """Count the instances that end in a unit of time, for all keys.
+        """Count the instances that end in a unit of time, over all keys.
 
-        A session ends with an event after which none comes for a gap, if events come independently of each other.
+        A session ends at an event that is followed by a gap without events, assuming that events are independent of
+        each other.
         """
         return self._measure(segmentation)[0]
 
@@ -172,9 +173,9 @@ class SparkCost(CostModel):
         return self.keys * self.unit / distance
 
     def filled(self, segmentation: Segmentation) -> float:
-        """Return the chance that an instance holds an event, if events come independently of each other.
+        """Return the probability that an instance contains an event, if events are independent of each other.
 
-        Where values are counted, it is how many rows an instance has: one for each value that occurs in it.
+        Where values are counted, return the number of rows of an instance: one for each value that occurs in it.
         """
         return self._measure(segmentation)[1]
 
@@ -207,25 +208,25 @@ class SparkCost(CostModel):
             if not self.overlap_safe:
                 reads = fewest(parent, segmentation)
             elif self.sparse_covers:
-                # Rows that no instance of the longer slide wants are looked at too.
+                # Rows that no instance of the longer slide needs are examined, too.
                 reads = min(reads, fewest(parent, segmentation) * segmentation.slide / parent.slide)
         return reads * self.filled(parent)
 
     def weight(self, parent: Segmentation | None) -> float:
-        """Return one for an event without keys; with keys, or of partial results, a read meets slower hash tables."""
+        """Return the price of a read: one for an event without keys; keys and partial results slow hash tables down."""
         if parent is None:
             objects = self.prices.relative("object") * self.weights.objects
             return 1.0 + self.prices.relative("crowded") * self.keyed + objects
         return self._of_states("merge")
 
     def _of_states(self, price: str) -> float:
-        """Return what is done with one row of partial results, by the weight of its states."""
+        """Return the price of some work on one row of partial results, by the weight of its states."""
         return self.prices.relative(price) * (1.0 + self.weights.states)
 
     def overhead(self, segmentation: Segmentation, parent: Segmentation | None) -> float:
-        """Price the scan and the move of what is made from events, or the emitting of what is made from rows."""
+        """Price the scan and the shuffle of rows made from events, or the emission of rows made from other rows."""
         if isinstance(segmentation, Session):
-            # What sessions are found in is brought together by key, and sorted.
+            # The input of sessions is shuffled by key and sorted.
             sorted_rows = 2 * self.rate if parent is None else self.rows(parent)
             scanned = self.rate if parent is None else 0.0
             made = self.rows(segmentation) * self._of_states("group")
@@ -241,7 +242,7 @@ class SparkCost(CostModel):
         return made + self._passing_by(segmentation, parent)
 
     def _moving(self, segmentation: Segmentation) -> float:
-        """Price the move of what is made from events, row by row or in packs."""
+        """Price the shuffle of rows made from events, as single rows or as pane rows."""
         shuffle, group = self._of_states("shuffle"), self._of_states("group")
         slot = self.prices.relative("slot")
         rows = self.rows(segmentation)
@@ -259,7 +260,7 @@ class SparkCost(CostModel):
         return clocks
 
     def _passing_by(self, segmentation: Segmentation, parent: Segmentation) -> float:
-        """Price the places at which a row of a hopping window is looked at, and where no instance wants it."""
+        """Price the positions at which a row of a hopping window is examined although no instance needs it."""
         if (
             self.overlap_safe
             or not isinstance(segmentation, Window)
@@ -277,7 +278,7 @@ class SparkCost(CostModel):
         return self.by(node.keys).rows(node.window)
 
     def price(self, node: Node, parent: Node | None) -> Cost:
-        """Count the updates of an edge; one that leaves keys out reads as many rows as if it did not, and emits fewer.
+        """Count the updates of an edge; one that drops keys reads as many rows as if it kept them, and emits fewer.
 
         >>> cost = SparkCost(1_000_000, 100.0, keys=20.0, combinations={frozenset(): 1.0})
         >>> ten, minute = (Window(range=seconds * 1_000_000, slide=seconds * 1_000_000) for seconds in (10, 60))
@@ -295,7 +296,7 @@ class SparkCost(CostModel):
         return above.of(node.window, parent.window) - saved * self._of_states("group")
 
     def price_each(self, node: Node, parents: Sequence[Node]) -> list[Cost]:
-        """Count what the node makes once for all parents that are windows like it, of which there may be a thousand."""
+        """Price each parent, counting the node's own work once for all that are windows like it: perhaps a thousand."""
         own, window = self.by(node.keys), node.window
         is_few = len(parents) < MANY_PARENTS or not own.overlap_safe or own.values
         if is_few or not isinstance(window, Window) or window.clock is not None:
@@ -317,9 +318,9 @@ class SparkCost(CostModel):
         return prices
 
     def naive(self, node: Node) -> Cost:
-        """Count the updates of a node that Spark's own window() computes, which knows no packs.
+        """Count the updates of a node computed by Spark's own window(), which has no pane rows.
 
-        Functions that follow from counts of values put each event into a map there, and move as much.
+        Functions computed from value counts put each event into a map there, and shuffle as much data.
         """
         own = replace(self, states=0, weights=self.weights.of_own)
         if not self.values:
@@ -329,7 +330,7 @@ class SparkCost(CostModel):
 
 
 def _numbers_of_values(given: Rate | Sequence[Rate] | None, counted: int) -> tuple[float, ...]:
-    """Return how many values a key has of each that is counted: as given for each, or for all."""
+    """Return the number of values a key has of each counted value: given for each, or one number for all."""
     several = list(given) if isinstance(given, Sequence) else [given] * counted
     if len(several) != counted and given is not None and counted:
         raise OptionError(

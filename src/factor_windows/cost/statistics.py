@@ -1,4 +1,4 @@
-"""What is known about a stream: measured by `analyze`, used by `optimize`."""
+"""Statistics of a stream: measured by `analyze`, used by `optimize`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from math import inf
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a quick look at events found: how many there are, how many in a second, of how many keys."""
+    """The result of a quick look at events: how many there are, how many per second, and of how many keys."""
 
     events: float = inf
     rate: float | None = None
     keys: int | None = None
     values: tuple[float, ...] = ()
-    """How many values a key has, of each that a function counts."""
+    """The number of values a key has, of each that a function counts."""
     crowding: float = field(default=1.0, repr=False, compare=False)
-    """How many times as many events as a mean key has the key of a mean event: 1 if all keys have as many."""
+    """The number of events of a mean event's key, relative to a mean key's: 1 if all keys have the same number."""
 
     def __str__(self) -> str:
-        """Say it in a few words.
+        """Describe the look in a few words.
 
         >>> print(Look(3_034_526, 17.5, 45), Look(5_000), Look(), sep="; ")
         3,034,526 events, 17.5 a second, 45 keys; 5,000 events; an unknown number of events
@@ -35,17 +35,17 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What a stream looks like; `rate` is in events per second, over all keys together."""
+    """Statistics of a stream; `rate` is in events per second, over all keys."""
 
     events: int
     keys: int
     span: timedelta
     sampled: float
-    """The share of the events that was looked at."""
+    """The share of the events that was sampled."""
     combinations: Mapping[frozenset[str], int] = field(default_factory=dict)
-    """How many combinations there are of each set of keys that one of several queries groups by."""
+    """The number of combinations of each set of keys that one of several queries groups by."""
     selectivity: Mapping[str, float] = field(default_factory=dict)
-    """What share of the events each of several queries is about."""
+    """The share of the events that each of several queries selects."""
 
     @property
     def rate(self) -> float:
@@ -54,5 +54,5 @@ class Statistics:
 
     @property
     def events_per_key(self) -> float:
-        """Return the mean number of events that a key has."""
+        """Return the mean number of events per key."""
         return self.events / max(self.keys, 1)

@@ -1,4 +1,4 @@
-"""What a plan and its naive query take: both run in turns, and what their times can tell."""
+"""Run times of a plan and its naive query: both run in turns, and what their times can show."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from statistics import median
 from time import perf_counter
 
 ROUNDS = 5
-"""How many rounds count, if there is time for them."""
+"""The number of rounds to count, if there is time for them."""
 BUDGET = 10.0
-"""Seconds after which no other round begins."""
+"""The time in seconds after which no further round starts."""
 SMALL = 1.0
-"""Seconds below which a run is mostly Spark's own starting of steps."""
+"""Below this many seconds, a run mostly measures the time Spark takes to start steps."""
 CLOSE = 0.2
-"""By what share two times may differ by chance."""
+"""The share by which two times may differ by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +26,17 @@ class Timing:
 
     @classmethod
     def of(cls, seconds: Mapping[str, float]) -> Timing:
-        """Take the seconds of one run of `plan`, and of `naive` if that was run too."""
+        """Make a timing from one run of `plan`, and of `naive` if that was run too."""
         return cls(*((seconds[name],) for name in ("plan", "naive") if name in seconds))
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Return the medians."""
+        """Return the median of each."""
         return {name: median(times) for name, times in (("plan", self.plan), ("naive", self.naive)) if times}
 
     @property
     def gain(self) -> float | None:
-        """Return how many times as fast as naive the plan is; `None` if the times cannot tell.
+        """Return how many times as fast as naive the plan is; `None` if the times do not tell.
 
         >>> Timing((2.0, 2.1, 2.0), (5.0, 4.0, 5.0)).gain
         2.5
@@ -56,7 +56,7 @@ class Timing:
         return max(self.seconds.values()) < SMALL
 
     def __str__(self) -> str:
-        """Say who was faster.
+        """Say which was faster.
 
         >>> print(Timing((3.0,), (2.0,)))
         the plan takes 3.0 s, window by window 2.0 s, both warm: 1.5 times slower
@@ -74,7 +74,7 @@ class Timing:
 def time_in_turns(
     plan: Callable[[], object], naive: Callable[[], object], *, clock: Callable[[], float] = perf_counter
 ) -> Timing:
-    """Time both for about ten seconds; the first round warms up, and counts only if it took all of them."""
+    """Time both for about ten seconds; the first round warms up, and counts only if it took all the time."""
     turns = [("plan", plan), ("naive", naive)]
     took: dict[str, list[float]] = {"plan": [], "naive": []}
     begin = clock()
@@ -90,5 +90,5 @@ def time_in_turns(
 
 
 def _spread(times: tuple[float, ...]) -> float:
-    """Return how far a usual run is from the median."""
+    """Return how far a typical run is from the median."""
     return median(abs(each - median(times)) for each in times)

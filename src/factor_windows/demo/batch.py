@@ -64,7 +64,7 @@ def run(spark: SparkSession, output: Path, *, events: int) -> None:
 
 
 def in_short(windows: int, events: int, timing: Timing) -> str:
-    """Sum up the demo in one sentence.
+    """Summarize the demo in one sentence.
 
     >>> in_short(10, 2_000_000, Timing((2.0,), (7.0,)))
     '10 windows over 2,000,000 events took 2.0 s instead of 7.0 s: one shared pass, the same rows, 3.5 times faster.'

@@ -21,11 +21,11 @@ RATE = 200
 STEP = 3
 """Seconds of readings in each micro-batch; one starts every second, so time runs three times as fast."""
 SHOWN = 18
-"""How many of the latest results the table shows."""
+"""The number of latest results that the table shows."""
 
 
 def run(spark: SparkSession, *, seconds: int) -> None:
-    """Aggregate generated readings for so many seconds, and show results as windows close."""
+    """Aggregate generated readings for this many seconds, and show results as windows close."""
     console = Console(highlight=False, soft_wrap=True)
     query = Query(
         time="timestamp",
@@ -42,7 +42,7 @@ def run(spark: SparkSession, *, seconds: int) -> None:
         .option("startTimestamp", int(time()) * 1000)
         .option("numPartitions", 1)
         .load()
-        # All rows of a micro-batch come with one time.
+        # All rows of a micro-batch arrive with the same time.
         .selectExpr(
             f"timestamp_millis(unix_millis(timestamp) + value % {STEP * RATE} * {1000 // RATE}) AS timestamp",
             "value",
@@ -50,7 +50,7 @@ def run(spark: SparkSession, *, seconds: int) -> None:
         )
         .withWatermark("timestamp", "500 milliseconds")
     )
-    # One task keeps up with so few readings, and needs no compiled code: the first results come sooner.
+    # One task can handle so few readings, and needs no compiled code: the first results arrive sooner.
     spark.conf.set("spark.sql.shuffle.partitions", 1)
     spark.conf.set("spark.sql.codegen.wholeStage", False)
     latest: deque[Row] = deque(maxlen=SHOWN)
@@ -62,7 +62,7 @@ def run(spark: SparkSession, *, seconds: int) -> None:
         try:
             rows = batch.collect()
         except Exception:
-            # The stream was stopped in the middle of a micro-batch.
+            # The stream was stopped during a micro-batch.
             if ended.is_set():
                 return
             raise

@@ -1,7 +1,7 @@
-"""Spark SQL in DuckDB's words: only what means the same in both, as tests/test_duckdb_functions.py shows.
+"""Translate Spark SQL to DuckDB: only what means the same in both, as tests/test_duckdb_functions.py shows.
 
-Engines share the names of many functions and not their meaning. So nothing is passed on because it has a name that
-DuckDB knows: what is neither in `duckdb_functions` nor here is refused.
+Engines share the names of many functions, but not their meaning. So a function is not passed on just because DuckDB has
+one of that name: what is neither in `duckdb_functions` nor here is refused.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from factor_windows.errors import QueryError
 from factor_windows.functions.expression import sql_of, tree_of
 
 Rule = Callable[..., exp.Expr | None]
-"""What a node becomes, its parts being translated already; nothing if there is no such form."""
+"""The translation of a node whose parts are already translated; `None` if there is none."""
 _ROUNDED_TO_ZERO = (
     "CASE WHEN typeof(:a) IN ('DOUBLE', 'FLOAT') THEN CAST(trunc(CAST(CAST(:a AS VARCHAR) AS DOUBLE)) AS BIGINT) "
     "WHEN typeof(:a) LIKE 'DECIMAL%' OR typeof(:a) = 'VARCHAR' "
     "THEN CAST(split_part(CAST(:a AS VARCHAR), '.', 1) AS BIGINT) ELSE CAST(:a AS BIGINT) END"
 )
-"""DuckDB rounds to the nearest whole number; digits of long decimals, and of text, must not pass through a double."""
+"""DuckDB rounds to the nearest integer; digits of long decimals, and of text, must not go through a double."""
 _NO_FLOATING = "CASE WHEN typeof(:a) IN ('DOUBLE', 'FLOAT') THEN error(:b) ELSE :c END"
 _NO_DATE = "CASE WHEN typeof(:a) = 'DATE' THEN error(:b) ELSE :c END"
 _WHOLE = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT}
@@ -51,17 +51,17 @@ _SAME = (
     *(exp.Select, exp.From, exp.Join, exp.Table, exp.TableAlias, exp.Subquery, exp.CTE, exp.With, exp.Values),
     *(exp.Union, exp.Except, exp.Intersect, exp.Order, exp.Ordered, exp.Limit, exp.Offset, exp.Group, exp.Having),
 )
-"""What is written alike and means the same, or what DuckDB's writer of sqlglot puts right, such as division."""
+"""Nodes that are written alike and mean the same, or that sqlglot corrects for DuckDB, such as division."""
 
 
 def translate(tree: exp.Expr) -> exp.Expr:
-    """Return the DuckDB form of a tree of Spark SQL; what has none that is faithful is refused by name.
+    """Return the DuckDB form of a tree of Spark SQL; refuse, by name, what has no faithful translation.
 
     >>> translate(tree_of("date_add(d, 1)")).sql(dialect="duckdb")
     '(CAST(d AS DATE) + CAST(1 AS INT))'
     """
     root = exp.Paren(this=tree.copy())
-    # Parts before the wholes that they are in.
+    # Parts come before the expressions that contain them.
     for original, node in reversed(list(zip(tree.walk(), root.this.walk(), strict=True))):
         translated = _translated(node)
         if translated is None:
@@ -100,7 +100,7 @@ def _called(call: exp.Anonymous) -> exp.Expr | None:
 
 
 def _filled(template: str, *values: exp.Expr) -> exp.Expr:
-    """Put values into a template, in parentheses where they are more than a name, a number or a call."""
+    """Put values into a template, in parentheses unless they are a name, a number or a call."""
     tree = _parsed(template).copy()
     names = dict(zip("abc", values, strict=False))
     for place in list(tree.find_all(exp.Placeholder)):
@@ -127,7 +127,7 @@ def _taken_out(root: exp.Paren) -> exp.Expr:
 
 
 def _concat(call: exp.Anonymous) -> exp.Expr:
-    """Join text by ||, which is null if a part is; DuckDB's own concat passes over nulls."""
+    """Join text with ||, which is null if a part is; DuckDB's own concat skips nulls."""
     texts = map(_as_text, call.expressions)
     return exp.Paren(this=reduce(lambda left, right: exp.DPipe(this=left, expression=right), texts))
 
@@ -141,7 +141,7 @@ def _cast(node: exp.Cast) -> exp.Expr | None:
     if kind is exp.DType.TEXT:
         return _as_text(node.this)
     if kind is exp.DType.DECIMAL:
-        # Of the digits that a floating number is written with, as Spark does.
+        # The cast uses the digits in which a floating-point number is written, as in Spark.
         return exp.Cast(this=exp.Cast(this=node.this, to=exp.DataType.build("TEXT")), to=node.to)
     return exp.Cast(this=node.this, to=node.to)
 
@@ -154,7 +154,7 @@ def _as_text(value: exp.Expr) -> exp.Expr:
 
 
 def _truncate(form: str, units: Collection[str | None], place: int) -> Rule:
-    """Return the rule of a function that cuts a time to one of `units`, which is text at a `place` of two arguments."""
+    """Return the rule of a function that truncates a time to one of `units`, a text at `place` of two arguments."""
 
     def rule(call: exp.Anonymous) -> exp.Expr | None:
         if len(call.expressions) != 2 or not call.expressions[place].is_string:
@@ -171,7 +171,7 @@ def _sha2(call: exp.Anonymous) -> exp.Expr | None:
 
 
 def _like(node: exp.Like) -> exp.Expr:
-    """Say which character escapes: for Spark it is a backslash, for DuckDB none is."""
+    """Name the escape character: a backslash in Spark, none in DuckDB."""
     if isinstance(node.parent, exp.Escape):
         return node
     return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
@@ -199,7 +199,7 @@ def _unit(interval: exp.Interval) -> str:
 
 
 def _moved(node: exp.Add | exp.Sub) -> exp.Expr:
-    """Move a time by an interval; a date moved by days is a date for Spark, and a timestamp for DuckDB."""
+    """Shift a time by an interval; a date shifted by days is a date in Spark, and a timestamp in DuckDB."""
     for interval, moved in ((node.expression, node.this), (node.this, node.expression)):
         if isinstance(interval, exp.Interval) and _unit(interval) in _CALENDAR_UNITS:
             why = exp.Literal.string("a date moved by days, months or years differs; use date_add or add_months")
@@ -231,12 +231,12 @@ def _trimmed(node: exp.Trim) -> exp.Expr:
 
 
 def _any(node: exp.Any) -> exp.Expr | None:
-    """Take `any(x)` for the aggregate, and not `1 = ANY (1, 2)`."""
+    """Translate `any(x)` as the aggregate, but not `1 = ANY (1, 2)`."""
     return None if isinstance(node.parent, exp.Binary) else _filled("bool_or(:a)", node.this.unnest())
 
 
 def _filtered(node: exp.Filter) -> exp.Expr:
-    """Move the condition to the aggregate itself, where its translation has something around it."""
+    """Move the condition to the aggregate itself, if its translation is wrapped in something."""
     call: exp.Expr = node.this
     if isinstance(call, exp.Anonymous) and call.name != "coalesce":
         return node

@@ -1,7 +1,7 @@
-"""What DuckDB calls the functions of Spark SQL, by their names and the number of their arguments `:a`, `:b` and `:c`.
+"""DuckDB's forms of Spark SQL functions, by name and number of arguments `:a`, `:b` and `:c`.
 
-Each form means the same as Spark's function for every value that both engines take, in tests/test_duckdb_functions.py;
-where some values differ, it is an error for those. Times with a zone go by the session's in both.
+Each form means the same as Spark's function for every value that both engines accept, as tests/test_duckdb_functions.py
+checks; where some values would differ, it is an error for those. Times with a zone follow the session's zone in both.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ANY = -1
 
 
 def _same(count: int, names: str, *, form: str = "{}") -> dict[str, dict[int, str]]:
-    """List functions that DuckDB calls by the same name, perhaps with the same form around them."""
+    """List functions that have the same name in DuckDB, perhaps all wrapped in the same form."""
     arguments = ", ".join(f":{letter}" for letter in "abc"[:count])
     return {name: {count: form.format(f"{name}({arguments})")} for name in names.split()}
 
@@ -42,7 +42,7 @@ _SUBSTRING = (
     f"WHEN {_FROM_END} >= 0 THEN substr(:a, {_FROM_END} + 1, {_LENGTH.format(':c')}) "
     f"WHEN :b < 0 THEN substr(:a, 1, {_LENGTH.format(f'(:c + {_FROM_END})')}) END"
 )
-"""Spark counts from 1, takes 0 for it, counts from the end below, and what lies before the text is cut off."""
+"""Spark counts from 1, treats 0 as 1, counts from the end below 0, and cuts off what lies before the text."""
 _SUBSTRING_TO_END = (
     f"CASE WHEN :b > 0 THEN substr(:a, :b) WHEN :b = 0 OR {_FROM_END} < 0 THEN :a "
     f"WHEN :b < 0 THEN substr(:a, {_FROM_END} + 1) END"
@@ -54,9 +54,9 @@ _OTHER_UPPER = (
     "ŉƛǰɤΐΰևᲊẖ-ẚὐὒὔὖᾀ-ᾯᾲ-ᾴᾶᾷᾼῂ-ῄῆῇῌῒΐῖῗῢ-ῤῦῧῲ-ῴῶῷῼ"
     "\ua7cd\ua7cf\ua7d3\ua7d5\ua7db\ufb00-\ufb06\ufb13-\ufb17\U00010d70-\U00010d85\U00016ebb-\U00016ed3"
 )
-"""The letters whose capitals differ: Spark makes two of one (ﬁ to FI), or knows a newer Unicode."""
+"""The letters whose upper case differs: Spark turns one into two (ﬁ to FI), or knows a newer Unicode."""
 _OTHER_LOWER = "İΣᲉ\ua7cb\ua7cc\ua7ce\ua7d2\ua7d4\ua7da\ua7dc\U00010d50-\U00010d65\U00016ea0-\U00016eb8"
-"""The letters whose small ones differ; a sigma's depends on where it stands."""
+"""The letters whose lower case differs; that of a sigma depends on its position."""
 _UPPER = (
     f"CASE WHEN regexp_matches(:a, '[{_OTHER_UPPER}]') "
     "THEN error('upper() of this text differs between Spark and DuckDB') ELSE upper(replace(:a, 'ß', 'SS')) END"

@@ -1,4 +1,4 @@
-"""What tells instances apart in a stream's state, and tells Spark when they are over (engines/spark_stream.py)."""
+"""The key of instances in a stream's state, which also tells Spark when they end (engines/spark_stream.py)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from factor_windows.spark.watermark import OF_A_WINDOW, WATERMARK
 
 @dataclass(frozen=True, slots=True)
 class EventTimeKey:
-    """The start of an instance, and its end as Spark's event time: it drops a row when the watermark passes that."""
+    """The start of an instance, and its end as Spark's event time: Spark drops a row when the watermark passes it."""
 
     names: Names
     time: DataType
     is_window: bool = False
-    """Whether both are in a struct, as Spark's own window() has them, and checkpoints of earlier versions. Spark's fast
-    hash table takes no structs."""
+    """Whether both are in a struct, as in Spark's own window() and in checkpoints of earlier versions.
+
+    Spark's fast hash table does not support structs."""
 
     @property
     def column(self) -> str:
@@ -31,12 +32,12 @@ class EventTimeKey:
 
     @property
     def start(self) -> str:
-        """Return the start of an instance in microseconds, when rows are grouped."""
+        """Return the start of an instance in microseconds, after rows are grouped."""
         return microseconds(f"{self.column}.start", self.time) if self.is_window else self.names.start
 
     @property
     def end(self) -> str:
-        """Return the end."""
+        """Return the end of an instance in microseconds, after rows are grouped."""
         return microseconds(f"{self.column}.end" if self.is_window else self.column, self.time)
 
     def added_to(self, rows: DataFrame, end: str) -> DataFrame:
@@ -48,7 +49,7 @@ class EventTimeKey:
         return rows.select("*", instance.alias(self.column, metadata=OF_A_WINDOW))
 
     def by(self, group: Group) -> list[str]:
-        """List the columns by which rows are grouped, in the order that a checkpoint keeps."""
+        """List the columns to group rows by, in the order that a checkpoint keeps."""
         if self.is_window:
             return [self.column if name == self.names.start else name for name in group.by]
         return [*group.by, self.column]

@@ -1,7 +1,7 @@
-"""A physical plan in Flink SQL: a step of WITH for each node, with Flink's own TUMBLE and HOP over what it reads.
+"""A physical plan in Flink SQL: a WITH step for each node, with Flink's own TUMBLE and HOP over its input.
 
-Flink's windows chain through `window_time`, which lies in the last instant of the instance that made a row. A node's
-own columns `window_start` and `window_end` are renamed: its readers get new ones of the same names.
+Flink's windows chain through `window_time`, the last instant of the instance that made a row. A node's own columns
+`window_start` and `window_end` are renamed: its readers get new ones with the same names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ENDS = ("window_start", "window_end", "window_time")
 
 
 def emit_flink(plan: Pass) -> str:
-    """Write a plan for Flink."""
+    """Write a plan in Flink SQL."""
     query = plan.query
     _check(query)
     names = Names(own_prefix(query), tuple(key.name for key in query.parsed_keys), query.time)
@@ -99,7 +99,7 @@ def _with(steps: list[str], final: str) -> str:
 
 
 def _events(scan: Scan, columns: ReadColumns, query: Query, names: Names) -> str:
-    """Select keys, the columns that are read, and the time."""
+    """Select the keys, the columns that are read, and the time."""
     keys = [f"{sql} AS {quoted(name)}" for name, sql in scan.keys]
     listed = [*keys, *map(sql_of, columns.selected), f"{scan.time} AS {names.prefix}time"]
     where = f" WHERE {scan.where}" if scan.where else ""
@@ -135,7 +135,7 @@ def _interval(microseconds: int) -> str:
     for unit in ("day", "hour", "minute", "second"):
         if microseconds % MICROSECONDS[unit] == 0:
             number = str(microseconds // MICROSECONDS[unit])
-            # Flink takes two digits, unless more are announced.
+            # Flink accepts two digits, unless more are declared.
             return f"INTERVAL '{number}' {unit.upper()}" + (f"({len(number)})" if len(number) > 2 else "")
     if microseconds % 1000:
         raise QueryError("Flink's windows are whole milliseconds long; this plan has a finer one")

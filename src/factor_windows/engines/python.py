@@ -1,6 +1,6 @@
 """The reference: plans and queries over plain Python lists, slow and obvious, following Spark's rules.
 
-`evaluate` computes a query as it is defined. `run` computes it as a physical plan says, step by step.
+`evaluate` computes a query from its definition. `run` computes it as a physical plan says, step by step.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _FOLDS: Mapping[str, Callable[[list[Any]], Any]] = {
 
 
 def evaluate(query: Query, rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Compute a query from its definition; times may be datetimes or microseconds, and come back as microseconds.
+    """Compute a query from its definition; times may be datetimes or microseconds, and are returned as microseconds.
 
     >>> from factor_windows.algebra.window import Window
     >>> query = Query(time="t", windows=[Window(range=10, slide=10, name="w")], aggregates=["sum(v) AS total"])
@@ -100,7 +100,7 @@ def _by_keys(query: Query, events: Iterable[Row]) -> dict[tuple[Any, ...], list[
 
 
 def _instances(window: AnyWindow, events: Iterable[Row]) -> Iterator[tuple[Row, tuple[int, int]]]:
-    """Give each event of a key to every instance that holds it, by its start and end."""
+    """Assign each event of a key to every instance that contains it, by its start and end."""
     if isinstance(window, Session):
         for start, end in window.sessions(event[":time"] for event in events):
             yield from ((event, (start, end)) for event in events if start <= event[":time"] < end)
@@ -128,7 +128,7 @@ def run(compiled: PhysicalPlan, rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def _events(where: str, time: str, rows: Iterable[Row]) -> Iterator[tuple[Row, int]]:
-    """List the events that count, with their times in microseconds; those without a time fall out."""
+    """List the events that meet the condition, with their times in microseconds; drop those without a time."""
     for row in rows:
         if where and value_of(parse_once(where), row) is not True:
             continue
@@ -165,7 +165,7 @@ class _Steps:
     compiled: PhysicalPlan
 
     def rows_after(self, step: Step, rows: list[Row]) -> Iterable[Row]:
-        """Take rows through a step."""
+        """Apply a step to rows."""
         match step:
             case Scan():
                 for row, time in _events(step.where, step.time, rows):

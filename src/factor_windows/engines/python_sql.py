@@ -1,4 +1,4 @@
-"""Spark SQL over plain Python rows, with Spark's rules for null and NaN: what the reference engine computes with."""
+"""Spark SQL over plain Python rows, with Spark's rules for null and NaN: used by the reference engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BINARY: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
 
 
 def value_of(tree: exp.Expr, row: Row, group: Sequence[Row] = ()) -> Any:
-    """Evaluate an expression with SQL's rules for null; aggregate calls look at the whole group."""
+    """Evaluate an expression with SQL's rules for null; aggregate calls use the whole group."""
 
     def inner(part: exp.Expr) -> Any:
         return value_of(part, row, group)
@@ -110,7 +110,7 @@ def _known(inputs: Inputs) -> list[Any]:
 
 
 def _pairs(inputs: Inputs) -> list[tuple[float, float]]:
-    """The (x, y) of regr_xxx(y, x), where both are known."""
+    """List the (x, y) of regr_xxx(y, x) where both are known."""
     return [(float(x), float(y)) for y, x in inputs if x is not None and y is not None]
 
 
@@ -133,7 +133,7 @@ def _comoment(pairs: Sequence[tuple[float, float]]) -> float | None:
 
 
 def _spread(inputs: Inputs, *, taken: int, root: bool) -> float | None:
-    """Variance or standard deviation, with the count less `taken` as the divisor."""
+    """Return the variance or standard deviation, with the count minus `taken` as the divisor."""
     values = [(float(value), float(value)) for value in _known(inputs)]
     if len(values) <= taken:
         return None
@@ -155,7 +155,7 @@ def _correlation(inputs: Inputs) -> float | None:
 
 
 def _line(pairs: list[tuple[float, float]]) -> tuple[float | None, float | None, float | None]:
-    """Slope, intercept and r2 of the line of least squares; none where x does not vary."""
+    """Return the slope, intercept and r2 of the least-squares line; `None` where x does not vary."""
     if len({x for x, _ in pairs}) < 2:
         return None, None, None
     square = _comoment([(x, x) for x, _ in pairs]) or 0.0
@@ -167,7 +167,7 @@ def _line(pairs: list[tuple[float, float]]) -> tuple[float | None, float | None,
 
 
 def _shape(values: list[Any], order: int) -> float | None:
-    """Skewness (order 3) or excess kurtosis (order 4); none where values do not vary."""
+    """Return the skewness (order 3) or excess kurtosis (order 4); `None` where values do not vary."""
     if len(set(values)) < 2:
         return None
     mean = math.fsum(values) / len(values)

@@ -1,4 +1,4 @@
-"""The columns of a table that a query reads: only they are selected, so that no other one can be in the way."""
+"""The columns of a table that a query reads: only they are selected, so that no other column can interfere."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from sqlglot import exp
 from factor_windows.functions.expression import DOUBLE_QUOTED
 
 _UNIT_FIRST = {"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff", "timediff"}
-"""Functions whose first argument, of three, is a word such as DAY and no column."""
+"""Functions whose first argument, of three, is a keyword such as DAY rather than a column."""
 
 
 class ReadColumns:
-    """Collects references to columns, and gives each a name that no other has, its own if it can.
+    """Collects references to columns, and gives each a unique name, its own if possible.
 
     >>> from factor_windows.functions.expression import VerbatimSpark, sql_of
     >>> from sqlglot import parse_one
@@ -25,14 +25,14 @@ class ReadColumns:
     """
 
     def __init__(self, own: str, *, ours: Collection[str] = (), taken: Collection[str] = ()) -> None:
-        """`ours` are columns that the table does not have, and `taken` names that others of the selection have."""
+        """Take `ours`, columns that the table does not have, and `taken`, other names in the selection."""
         self._own, self._ours, self._taken = own, ours, {name.lower() for name in taken}
         self._found: dict[tuple[str, ...], tuple[exp.Expr, str]] = {}
         self._in_double_quotes: dict[str, exp.Expr] = {}
 
     @property
     def selected(self) -> list[exp.Expr]:
-        """List what to select; what stands in double quotes too, as a session may take it for a name."""
+        """List what to select, including words in double quotes, which a session may read as names."""
         columns = [
             tree.copy() if tree.output_name == name else exp.alias_(tree.copy(), name, quoted=True)
             for tree, name in self._found.values()
@@ -59,7 +59,7 @@ class ReadColumns:
         name = self._found[parts][1]
         column = exp.Column(this=exp.to_identifier(name, quoted=name != node.name or node.this.args.get("quoted")))
         in_struct = isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() == "struct"
-        # A struct calls its fields by the columns that it is made of.
+        # A struct names its fields after the columns that it is made of.
         return exp.alias_(column, node.name, quoted=True) if in_struct and name != node.name else column
 
 

@@ -52,9 +52,9 @@ from factor_windows.spark.types import check_time, microseconds, packing_of
 from factor_windows.tree import Pass
 
 HEAD_NANOSECONDS = 250_000_000
-"""What a look at the head of events takes: a tenth of a second, and about half a second in a first run."""
+"""The price of a look at the head of events, in nanoseconds: 0.1 s, and about 0.5 s in a first run."""
 VERY_FEW_EVENTS = 20_000
-"""So few events are not worth a thought about how dense they are."""
+"""With fewer events than this, their density does not matter."""
 OWN_QUERY = "one window has nothing to share: your query runs as it is"
 COUNTS_VALUES = "values are counted: each row of partial results is for one value"
 VALUES_DIFFER = "values repeat too little to be counted: every window is computed from the raw events"
@@ -64,7 +64,7 @@ OWN_QUERIES = "the windows have too little to share for these events: your query
 
 
 def run(plan: Pass, events: DataFrame, *, looks: bool = True) -> DataFrame:
-    """Compute a plan over a batch of events; unless it was made for their statistics, it `looks` how to do it."""
+    """Compute a plan over a batch of events; with `looks`, look at them first unless their statistics are known."""
     if is_own_query(plan):
         return apply_post_aggregation(plan.query, _own_query(plan.query, events))
     on_spark = SparkColumns(plan.query, events, text_as_bytes=True, counts_values=True)
@@ -99,15 +99,15 @@ def explained(plan: Pass, events: DataFrame) -> PhysicalPlan:
 
 
 def is_own_query(plan: Pass) -> bool:
-    """Say whether Spark computes the query as it is: one window, of the events, has nothing to share.
+    """Say whether Spark runs the query unchanged: a single window over the events has nothing to share.
 
-    First and last values are another thing: Spark takes them in any order, and a plan in order of time.
+    First and last values are an exception: Spark takes them in any order, a plan in order of time.
     """
     return len(plan.query.windows) == len(plan.nodes) == 1 and _can_be_naive(plan)
 
 
 def is_naive_cheaper(plan: Pass, compiled: PhysicalPlan, on_spark: SparkColumns) -> bool:
-    """Say whether the query as it is costs less than any plan, for events that were looked at: few windows may."""
+    """Say whether the unchanged query costs less than any plan, for events that were looked at: few windows may."""
     cost, values = spark_cost(plan), compiled.target.values
     if cost.units == inf or not on_spark.types.shared or not _can_be_naive(plan):
         return False
@@ -118,7 +118,7 @@ def is_naive_cheaper(plan: Pass, compiled: PhysicalPlan, on_spark: SparkColumns)
 
 
 def _can_be_naive(plan: Pass) -> bool:
-    """Say whether Spark's own query gives what a plan does: all aggregates of all windows, under their own names."""
+    """Say whether Spark's own query gives the plan's result: all aggregates of all windows, under their own names."""
     query = plan.query
     by_time = any(each.function.by_time for each in query.parsed_aggregates)
     is_whole = not query.asked and [each.names for each in plan.outputs] == list(query.names.values())
@@ -126,7 +126,7 @@ def _can_be_naive(plan: Pass) -> bool:
     is_sparks = all(
         isinstance(window, Session) or (isinstance(window, Window) and window.clock is None) for window in query.windows
     )
-    # What is made of several calls is shown by names of ours for these.
+    # Expressions over several calls use internal names for these.
     return is_whole and is_sparks and not plan.workload.derived and not by_time and not query.formulas
 
 
@@ -138,7 +138,7 @@ def _own_query(query: Query, events: DataFrame) -> DataFrame:
 
 
 def plan_and_run(plan: Plan, events: DataFrame) -> DataFrame:
-    """Compute one query by a plan made again for what a quick look at a batch says, unless that is known already."""
+    """Compute one query, planned again after a quick look at a batch, unless its statistics are already known."""
     options, first = plan.request.options, plan.passes[0]
     if events.isStreaming or options.events < inf or is_own_query(first):
         result: DataFrame = plan.run(events)
@@ -148,7 +148,7 @@ def plan_and_run(plan: Plan, events: DataFrame) -> DataFrame:
     if (model.rate, model.keys, model.values) == tuple(
         getattr(spark_cost(first), name) for name in ("rate", "keys", "values")
     ):
-        # A search goes by how dense events are, not by how many there are.
+        # A search depends on how dense events are, not on how many there are.
         return _computed(replace(first, cost_model=model), on_spark, events)
     known = replace(options, events=seen.events, values=seen.values or options.values)
     if options.rate is None and seen.rate is not None:
@@ -160,7 +160,7 @@ def plan_and_run(plan: Plan, events: DataFrame) -> DataFrame:
 
 
 def _fit(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Pass, Look | None]:
-    """Price the ways to run a plan by a quick look at the events, unless it is known already what they are like."""
+    """Price the ways to run a plan after a quick look at the events, unless their statistics are already known."""
     if spark_cost(plan).units < inf and not spark_cost(plan).guessed:
         return plan, None
     seen, model = look_at(plan, on_spark, events)
@@ -168,7 +168,7 @@ def _fit(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Pass, L
 
 
 def look_at(plan: Pass, on_spark: SparkColumns, events: DataFrame) -> tuple[Look, SparkCost]:
-    """Take a quick look at events, at their head only if it matters what they are like; return how they are priced."""
+    """Take a quick look at events, at their head only if it affects the choice; return the look and the cost model."""
     cost, query = spark_cost(plan), plan.query
     is_given = isinstance(plan.cost_model, SparkCost) and not cost.assumed
     model = cost
@@ -212,7 +212,7 @@ def compile_for(
 ) -> PhysicalPlan:
     """Compile a plan for the types of some events and the settings of their session.
 
-    With other `values`, in a `layout`, and with `more` about the target, if these are given.
+    The options are other `values`, a `layout`, and `more` properties of the target.
     """
     packing = packing_of(plan.query, on_spark.types)
     names, values = on_spark.names, values or on_spark.types.values
@@ -226,7 +226,7 @@ def compile_for(
 
 
 def _count_or_not(plan: Pass, counting: PhysicalPlan) -> PhysicalPlan:
-    """Count values as a plan says, unless Spark's own functions are cheaper, or nobody knows whether values repeat."""
+    """Count values as a plan says, unless Spark's own functions are cheaper, or it is unknown whether values repeat."""
     cost, partitions = spark_cost(plan), counting.target.partitions or PARTITIONS
     compiled, note = counting, COUNTS_VALUES
     if not CountingWork(plan, cost, partitions).pays(counting.layout):
@@ -262,11 +262,11 @@ def _reuses(on_spark: SparkColumns) -> bool:
 
 
 def render(compiled: PhysicalPlan, on_spark: SparkColumns, events: DataFrame) -> DataFrame:
-    """Take the steps, each as an operator."""
+    """Render each step as an operator."""
     rows, shown = on_spark.scan(compiled.scan, events), []
     for step in compiled.steps[1:-1]:
         if isinstance(step, Aside):
-            # Spark shuffles once for all that reads the same rows, and union leaves each branch as it is.
+            # Spark shuffles once for all that reads the same rows, and a union keeps each branch unchanged.
             shown.append(on_spark.show(step.show, on_spark.shown_as(step.node, rows)))
         else:
             rows = take(step, rows, on_spark)
@@ -274,7 +274,7 @@ def render(compiled: PhysicalPlan, on_spark: SparkColumns, events: DataFrame) ->
 
 
 def take(step: Step, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:
-    """Take a step on rows."""
+    """Apply a step to rows."""
     match step:
         case Group():
             return on_spark.group(step, rows, step.by)
@@ -290,7 +290,7 @@ def take(step: Step, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:
         case Repartition(by=by, partitions=partitions, sort=sort):
             if not by:
                 return rows.coalesce(partitions or 1)
-            # Without a number Spark chooses one, and joins those partitions that turn out small.
+            # Without a number, Spark chooses one, and joins partitions that turn out small.
             moved = rows.repartition(partitions, *by) if partitions else rows.repartition(*by)
             return moved.sortWithinPartitions(*sort) if sort else moved
         case Unpack():
@@ -322,7 +322,7 @@ def _unpacked(step: Unpack, rows: DataFrame, on_spark: SparkColumns) -> DataFram
 
 
 def _merged(fold: str, values: list[str]) -> str:
-    """Merge the states of several slots, of which some may be null, as an aggregate would."""
+    """Merge the states of several slots, some of which may be null, as an aggregate would."""
     if len(values) == 1:
         return values[0]
     listed = ", ".join(values)

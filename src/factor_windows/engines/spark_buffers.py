@@ -1,4 +1,4 @@
-"""Aggregation buffers: in which columns Spark keeps aggregate functions in a stream's state, and what they say."""
+"""Aggregation buffers: the columns in which Spark keeps aggregate functions in a stream's state, and their meaning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from factor_windows.functions.expression import fill_template, sql_of, tree_of
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """The columns of one function, by Spark's own names, and what makes its value of them."""
+    """The columns of one function, by Spark's own names, and the expression of its value."""
 
     columns: tuple[str, ...]
     value: str
@@ -20,7 +20,7 @@ class Buffer:
 
 _COUNT = (Buffer(("count",), ":count"),)
 _LEAST, _GREATEST = (Buffer(("min",), ":min"),), (Buffer(("max",), ":max"),)
-# What may overflow, or is a decimal, is told apart from the sum of no values.
+# Sums that may overflow, or are decimals, are distinguished from the sum of no values.
 _SUM = (Buffer(("sum", "isEmpty"), "CASE WHEN NOT :isEmpty THEN :sum END"), Buffer(("sum",), ":sum"))
 _MEAN = (Buffer(("sum", "count"), "CASE WHEN :count > 0 THEN :sum / :count END"),)
 _CHOSEN = (Buffer(("valueWithExtremumOrdering", "extremumOrdering"), ":valueWithExtremumOrdering"),)
@@ -39,16 +39,16 @@ BUFFERS = {
     **dict.fromkeys(("regr_sxx", "regr_syy"), _MOMENT),
     "regr_sxy": _COMOMENT,
 }
-"""The buffers that a function may have, the longest first."""
+"""The buffers that a function may have, longest first."""
 
 
 def column(place: int) -> str:
-    """Name a column of a state by its place: Spark calls many of them the same."""
+    """Name a column of a state by its position: Spark gives many of them the same name."""
     return f"b{place}"
 
 
 def has_buffers(text: str) -> bool:
-    """Say whether all of an aggregate is made by functions whose buffers are known.
+    """Say whether an aggregate consists entirely of functions whose buffers are known.
 
     >>> has_buffers("sum(v) / count(*)"), has_buffers("collect_list(v)")
     (True, False)
@@ -57,10 +57,10 @@ def has_buffers(text: str) -> bool:
 
 
 def read_buffers(texts: Sequence[str], names: Sequence[str], key: Callable[[str], str] = str) -> list[str] | None:
-    """Write what aggregates are by the columns of a state, which are in the order in which the calls come.
+    """Express aggregates in terms of the columns of a state, which are in the order of the calls.
 
-    `names` are Spark's own for the columns. It keeps calls once that are the same to it: those of the same `key`.
-    Nothing is returned if these are other columns than the aggregates have.
+    `names` are Spark's own for the columns. Spark keeps calls that it considers the same only once: those of the same
+    `key`. Return `None` if the aggregates have other columns than these.
 
     >>> read_buffers(["count(*)", "sum(v) / count(*)"], ["count", "sum"])
     ['b0', 'b1 / b0']
@@ -85,7 +85,7 @@ def read_buffers(texts: Sequence[str], names: Sequence[str], key: Callable[[str]
 
 
 def _calls(tree: exp.Expr) -> Iterator[exp.Expr | None]:
-    """List the calls of aggregate functions in the order in which Spark finds them; nothing for one that is unknown."""
+    """List the calls of aggregate functions in the order in which Spark finds them, `None` for an unknown one."""
     for each in tree.iter_expressions():
         if _function(each) in BUFFERS:
             yield each

@@ -1,4 +1,4 @@
-"""What batch and streams share: the columns of a run, the events that are read, and the result as users expect it."""
+"""Shared by batch and streams: the columns of a run, the events to read, and the result as users expect it."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ SECOND = 1_000_000
 
 
 class SparkColumns:
-    """The columns of one run: their names, and what Spark says about types.
+    """The columns of one run: their names, and their types in Spark.
 
-    Columns are written as SQL text. A call into Spark costs Python a millisecond or so, and an expression built piece
+    Columns are written as SQL text. A call into Spark takes Python about a millisecond, and an expression built piece
     by piece takes hundreds of them.
     """
 
@@ -57,13 +57,13 @@ class SparkColumns:
         counts_values: bool = False,
         keeps_panes: bool = False,
     ) -> None:
-        """With `text_as_bytes`, keys that are text are moved and grouped as bytes, which takes a third less time.
+        """With `text_as_bytes`, shuffle and group text keys as bytes, which takes a third less time.
 
-        Spark's first, quick hash table takes text, not bytes, and is slower than its second one where text and time
-        make many groups. `earlier` lays states out as an earlier version did, whose checkpoint goes on. Names are told
-        apart from those of events, and of rows that are joined to them, `beside`. With `counts_values`, what follows
-        from how often each value occurs is laid out so, where its types allow it; but beside sessions only where a plan
-        `keeps_panes`.
+        Spark's first, fast hash table takes text but not bytes; it is slower than the second one where text and time
+        make many groups. With `earlier`, states are laid out as in an earlier version, whose checkpoint continues.
+        Names differ from those of the events, and of the rows joined to them, `beside`. With `counts_values`,
+        aggregates that can be computed from how often each value occurs are laid out that way, if their types allow it;
+        but together with sessions only if a plan `keeps_panes`.
         """
         check_absent(query, events)
         self.query, self.session, self.text_as_bytes = query, events.sparkSession, text_as_bytes
@@ -74,20 +74,20 @@ class SparkColumns:
         self.words = SparkWords(self.names)
 
     def scan(self, scan: Scan, events: DataFrame) -> DataFrame:
-        """Add the keys and the time in microseconds; events without a time fall out, as with Spark's window()."""
+        """Add the keys and the time in microseconds; events without a time are dropped, as by Spark's window()."""
         keys = [
             f"{self.as_grouped(sql, field)} AS {name}"
             for (name, sql), field in zip(scan.keys, self.types.keys, strict=True)
         ]
-        # A time that cannot be null spares Spark the null checks that it would otherwise add to every level.
+        # If the time cannot be null, Spark omits the null checks that it would otherwise add to every level.
         micros = microseconds(scan.time, self.types.time, fractions=self._needs_fractions)
         time = f"coalesce({micros}, 0L) AS {scan.column}"
-        # The condition goes first: the time need not be one where it does not hold.
+        # The condition comes first: where it does not hold, the time may not be a valid one.
         known = events.where(in_order(scan.where)) if scan.where else events
         return known.where(f"({scan.time}) IS NOT NULL").selectExpr("*", *keys, time)
 
     def row(self, step: Step, rows: DataFrame) -> DataFrame:
-        """Take a step that looks at each row by itself."""
+        """Apply a step that treats each row separately."""
         match step:
             case Explode():
                 for name, array in self.words.explodes(step):
@@ -101,10 +101,10 @@ class SparkColumns:
         raise TypeError(f"{step!r} is not a step that looks at each row by itself")
 
     def in_sessions(self, step: FindSessions, rows: DataFrame) -> DataFrame:
-        """Tell rows their sessions: one begins where the row before, in order of time, ended more than a gap ago."""
+        """Add to rows their sessions: one starts where the previous row, by time, ended more than a gap ago."""
         before, everything = f"{self.names.prefix}before", f"{self.names.prefix}all"
         if not step.by:
-            # Spark warns of rows that are brought together for no column, and sees through a constant.
+            # Spark warns if rows are collected in one place without any column, and recognizes a constant.
             rows = rows.selectExpr("*", f"pmod({step.first}, 1) AS {everything}")
         over = f"PARTITION BY {', '.join(step.by or [everything])} ORDER BY {step.first}"
         ended = f"lag({step.last}) OVER ({over})"
@@ -119,7 +119,7 @@ class SparkColumns:
         return rows.selectExpr("*", *(f"{start(gap)} AS {name}" for name, gap in step.gaps))
 
     def in_blocks(self, step: ScanBlocks, rows: DataFrame) -> DataFrame:
-        """Tell rows the prefixes and suffixes of their blocks; Spark is quick only with frames that begin with all."""
+        """Add to rows the prefixes and suffixes of their blocks; Spark is fast only if frames start with all rows."""
         block = f"{self.names.prefix}block"
         begin = f"{step.start} - pmod({step.start} - {step.offset}L, {step.length}L)"
         rows = rows.selectExpr("*", f"{begin} AS {block}")
@@ -136,9 +136,9 @@ class SparkColumns:
         return rows
 
     def group(self, group: Group, rows: DataFrame, by: Sequence[str], *others: SparkColumn) -> DataFrame:
-        """Group rows, and return the columns that they are grouped by, the constants and the aggregates.
+        """Group rows, and return the grouping columns, the constants and the aggregates.
 
-        They may be grouped by `others` that nobody reads.
+        Rows may be grouped by `others` that are never read.
         """
         constants = [f"{self.words.term(term)} AS {name}" for name, term in group.constants]
         computed = [f"{sql.text} AS {name}" for name, sql in group.aggregates]
@@ -148,18 +148,18 @@ class SparkColumns:
         return rows.groupBy(*by, *others).agg(*(F.expr(text) for text in (*kept, *constants, *computed)))
 
     def shown_as(self, node: Term, rows: DataFrame) -> DataFrame:
-        """Take rows for those of other nodes."""
+        """Treat rows as those of other nodes."""
         column = self.names.node
         return rows if node == Column(column) else rows.withColumn(column, F.expr(self.words.term(node)))
 
     def show(self, show: Show, rows: DataFrame, *, keeps: Sequence[str] = ()) -> DataFrame:
         """Lower the states, name the windows, and give columns their names and types; but see `noted`.
 
-        Columns that it `keeps` come first.
+        The columns to keep, `keeps`, come first.
         """
         names = show.names if show.hides else [several or ("",) for several in show.names]
         if all(len(several) == 1 for several in names):
-            # Without ANSI mode Spark does not know that there is always one.
+            # Without ANSI mode, Spark does not know that there is always a name.
             listed = ", ".join(text_of(name) for [name] in names)
             window_id = f"coalesce(element_at(array({listed}), {show.node} + 1), '')"
         else:
@@ -181,7 +181,7 @@ class SparkColumns:
         return rows.select(*(F.expr(each) if isinstance(each, str) else each for each in shown))
 
     def noted(self, shown: DataFrame) -> DataFrame:
-        """Note on the columns of a result what its windows are, and what the events had noted on their keys."""
+        """Note in the metadata of a result its windows, and the metadata that the events had on their keys."""
         notes = {key.name: key.metadata for key in self.types.keys if key.metadata and self._as_bytes(key)}
         if not notes:
             return note_windows(self.query, shown)
@@ -189,7 +189,7 @@ class SparkColumns:
         return shown.select(*(F.col(quoted(name)).alias(name, metadata=notes.get(name)) for name in shown.columns))
 
     def _value(self, value: Term, result: ResultColumn) -> str | SparkColumn:
-        """Return a value as the type that the user's own query gives it; numbers in fewer calls into Spark."""
+        """Return a value in the type that the user's own query gives it; for numbers, with fewer calls into Spark."""
         text = self.words.term(value)
         if isinstance(value, Column):
             return text
@@ -199,7 +199,7 @@ class SparkColumns:
 
     @property
     def _needs_fractions(self) -> bool:
-        """Say whether it matters at which time within a second an event is: to windows, or to a state."""
+        """Say whether an event's time within a second matters, to windows or to a state."""
         # A calendar's edges are at whole seconds.
         own = (part for each in self.query.windows for part in each.parts if part.clock is None)
         lengths = (length for window in own for length in (window.range, window.slide, window.offset))
@@ -211,20 +211,20 @@ class SparkColumns:
         return by_time or any(length % SECOND for length in lengths)
 
     def as_grouped(self, sql: str, key: StructField) -> str:
-        """Return a key as it is moved and grouped."""
+        """Return a key in the form in which it is shuffled and grouped."""
         return f"CAST({sql} AS BINARY)" if self._as_bytes(key) else sql
 
     def as_shown(self, sql: str, key: StructField) -> str:
-        """Return a key that was grouped as users know it."""
+        """Return a key that was grouped in the form that users know."""
         return f"CAST({sql} AS STRING)" if self._as_bytes(key) else sql
 
     def _as_bytes(self, key: StructField) -> bool:
-        """Say whether a key is moved and grouped as bytes: text that is equal only where its bytes are."""
+        """Say whether a key is shuffled and grouped as bytes: text that is equal only if its bytes are."""
         return self.text_as_bytes and key.dataType == StringType()
 
 
 def with_columns(events: DataFrame, columns: Mapping[str, str]) -> DataFrame:
-    """Compute columns of events, given as expressions, before anything else."""
+    """Add columns to events, given as expressions, before anything else is computed."""
     with spark_says("Spark cannot read a condition or a key"):
         return events.withColumns({name: F.expr(sql) for name, sql in columns.items()}) if columns else events
 

@@ -1,4 +1,4 @@
-"""Panes of partial results as rows that anybody can keep: made from events, and merged into results later."""
+"""Panes of partial results as rows that can be stored anywhere: made from events, and merged into results later."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ from factor_windows.spark.result import apply_post_aggregation
 from factor_windows.tree import Pass
 
 FORMAT = 1
-"""What a reader of panes must know; it grows when an earlier version could not read them."""
+"""The format of panes; it grows when an earlier version could not read them."""
 NOTE = "factor_windows.panes"
-"""Where the start of panes notes what the rows mean."""
+"""The metadata key, on the start of panes, for the meaning of the rows."""
 NODE, START, FIRST, LAST, VERSION = "pane_node", "pane_start", "pane_first", "pane_last", "pane_version"
 APPENDED = -1
 """The kind of rows of the finest panes that were appended to panes of several kinds, and are in no others yet."""
 ADOPTED = -2
-"""The kind of rows of the first window that was taken over from a stream; those of others have lesser numbers."""
+"""The kind of rows of the first window that was taken over from a stream; other windows have lesser numbers."""
 _EVENTS = "count(*) AS __fw_events"
-"""What is counted in every pane, whether the query asks for it or not."""
+"""Counted in every pane, whether the query asks for it or not."""
 _PREFIX = "__fw_"
 _PLAIN = re.compile(r"(?!pane_|key_|value_|state_|pass_)[a-z]\w*", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What rows of panes hold, whatever the panes are: it decides which queries they can answer."""
+    """The contents of rows of panes, for any panes: they decide which queries the rows can answer."""
 
     time: str
     where: str
     keys: tuple[str, ...]
     derived: Mapping[str, str]
-    """Columns that several queries compute from the events first."""
+    """Columns that several queries first compute from the events."""
     values: tuple[tuple[str, ...], ...]
     """The values that rows are counted by."""
     states: tuple[tuple[str, str], ...]
@@ -66,7 +66,7 @@ class Kept:
     """The columns of events that are read, with their types."""
 
     def document(self) -> dict[str, Any]:
-        """Describe it by plain values; `of_document` reads them."""
+        """Describe the contents as plain values; `of_document` reads them."""
         own = {name: getattr(self, name) for name in ("time", "where", "keys", "derived", "values", "states")}
         return {**own, "events": self.events.jsonValue()}
 
@@ -84,7 +84,7 @@ class Kept:
         )
 
     def differences(self, each: Pass) -> Iterator[str]:
-        """List what a pass asks of other events, or by other keys."""
+        """List how a pass differs in its events or keys."""
         query = each.query
         for name, own, asked in (
             ("time", self.time, query.parsed_time.sql),
@@ -99,7 +99,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class PaneNames:
-    """What the columns of panes are called, for everybody to read."""
+    """The public names of the columns of panes."""
 
     keys: tuple[str, ...]
     values: tuple[str, ...]
@@ -107,7 +107,7 @@ class PaneNames:
 
     @classmethod
     def of(cls, query: Query, kept: Kept) -> PaneNames:
-        """Name keys as the query does, where any format takes such a name."""
+        """Name keys as the query does, where any format allows such a name."""
         keys: list[str] = []
         for place, key in enumerate(query.parsed_keys):
             taken = key.name.lower() in (name.lower() for name in keys)
@@ -121,7 +121,7 @@ class PaneNames:
 
     @property
     def listed(self) -> tuple[str, ...]:
-        """List the columns that are a query's own."""
+        """List the columns of the query's own."""
         return *self.keys, *self.values, *self.states
 
 
@@ -129,7 +129,7 @@ class PaneWriter:
     """Makes rows of panes from events."""
 
     def __init__(self, each: Pass, events: DataFrame, panes: Segmentation) -> None:
-        """Take the types of events; `lift` may be given others of the same types."""
+        """Take the types of events; `lift` may be given other events of the same types."""
         counting = count_events(each)
         query = each.query
         self.on_spark = SparkColumns(counting.query, events, text_as_bytes=True, counts_values=True, keeps_panes=True)
@@ -147,7 +147,7 @@ class PaneWriter:
         self.names = PaneNames.of(query, self.kept)
 
     def lift(self, events: DataFrame, node: int = 0, *others: str) -> DataFrame:
-        """Group events by keys and pane; columns of `others` are computed beside."""
+        """Group events by keys and pane, and also compute the columns `others`."""
         on_spark, names = self.on_spark, self.on_spark.names
         rows = on_spark.scan(self.compiled.scan, events)
         for step in self.compiled.steps[1 : self.compiled.first]:
@@ -159,7 +159,7 @@ class Panes:
     """Rows of panes, as a pass over panes reads them."""
 
     def __init__(self, plan: Pass, kept: Kept, empty: DataFrame, panes: Sequence[Segmentation]) -> None:
-        """Take a pass over panes, each told by its place; `empty` has all columns that events have, and no events."""
+        """Take a pass over panes, numbered by position; `empty` has all columns of events, but no rows."""
         reasons = list(kept.differences(plan))
         if reasons:
             raise PlanError(f"these panes are not for this query: {', '.join(reasons)}")
@@ -174,11 +174,11 @@ class Panes:
         numbers = {node.node: place for place, node in enumerate(plan.nodes)}
         nodes = [Node(pane, every_key(plan)) for pane in panes]
         self.places = {place: numbers[node] for place, node in enumerate(nodes) if node in numbers}
-        """The nodes of the plan that rows of panes are, by the place of the panes; others are not read."""
+        """The nodes that rows of panes belong to, by the position of the panes; other panes are not read."""
         self._compiled: dict[tuple[bool, bool, bool, str], PhysicalPlan] = {}
 
     def _columns(self, kept: Kept) -> Iterator[tuple[str, str]]:
-        """Say which stored column is which of ours."""
+        """Map internal columns to stored columns."""
         types, stored = self.on_spark.types, list(kept.states)
         parts = [part for key in kept.values for part in key]
         for state, meaning in zip(types.states, meanings(self.on_spark), strict=True):
@@ -193,18 +193,18 @@ class Panes:
 
     @property
     def version(self) -> str:
-        """Name the column that says in which version a row came."""
+        """Name the column with the version in which a row was added."""
         return f"{self.on_spark.names.prefix}version"
 
     @property
     def appended(self) -> int:
-        """Return the node that rows are which were appended, and are in no coarser panes yet."""
+        """Return the node of rows that were appended and are in no coarser panes yet."""
         return self.places[0]
 
     def given(self, rows: DataFrame, *, dated: bool = False, nodes: Mapping[int, int] | None = None) -> DataFrame:
-        """Give columns of panes our own names; `dated` ones say in which version they came.
+        """Rename the columns of panes to internal names; `dated` ones include the version in which they were added.
 
-        They are rows of `nodes`, by the number of their kind, if these are others than those of panes.
+        The rows belong to `nodes`, by the number of their kind, if these are not the nodes of the panes.
         """
         types, names = self.on_spark.types, self.on_spark.names
         if nodes is None:
@@ -232,15 +232,15 @@ class PaneReader(Panes):
 
     @property
     def is_apart(self) -> bool:
-        """Say whether rows that were appended are read apart from those of panes of several kinds.
+        """Say whether appended rows are read separately from panes of several kinds.
 
-        Sessions are found among all rows of one kind, so for these they must be made such first.
+        Sessions are found among all rows of one kind, so with sessions, appended rows must be converted first.
         """
         return len(self.places) > 1 and 0 in self.places and not self.plan.query.has_sessions
 
     @property
     def appended(self) -> int:
-        """Return the node that rows are which were appended, and are in no coarser panes yet."""
+        """Return the node of rows that were appended and are in no coarser panes yet."""
         return len(self.plan.nodes) if self.is_apart else self.places[0]
 
     def compiled(
@@ -251,9 +251,9 @@ class PaneReader(Panes):
         has_appended: bool = False,
         cost_model: CostModel | None = None,
     ) -> PhysicalPlan:
-        """Return how rows of panes become results, if they are `dated`, if they are few, and by other costs.
+        """Return the plan from rows of panes to results, for `dated` rows, for few rows, or for other costs.
 
-        With `has_appended`, some are in no coarser panes yet.
+        With `has_appended`, some rows are in no coarser panes yet.
         """
         asked = dated, are_few, has_appended, repr(cost_model)
         if asked not in self._compiled:
@@ -268,15 +268,15 @@ class PaneReader(Panes):
         return self._compiled[asked]
 
     def merge(self, rows: DataFrame) -> DataFrame:
-        """Merge rows of panes into the results of the calls of aggregates."""
+        """Merge rows of panes into the results of the aggregate calls."""
         return self.show(self.compiled(), self.merged(self.compiled(), self.given(rows)))
 
     def merged(self, compiled: PhysicalPlan, rows: DataFrame) -> DataFrame:
-        """Take all steps but the last one."""
+        """Apply all steps except the last one."""
         return reduce(lambda found, step: take(step, found, self.on_spark), compiled.steps[compiled.first : -1], rows)
 
     def merged_with(self, compiled: PhysicalPlan, rows: DataFrame, others: DataFrame) -> DataFrame:
-        """Merge rows of instances, before the last step, with others of the same instances."""
+        """Merge rows of instances, before the last step, with other rows of the same instances."""
         *_, last = (step for step in compiled.steps if isinstance(step, Group))
         by = (*self.on_spark.names.keys, self.on_spark.names.node, self.on_spark.names.start)
         columns = [*by, *(name for name, _ in last.aggregates)]
@@ -285,12 +285,12 @@ class PaneReader(Panes):
         return self.on_spark.group(replace(last, by=by, constants=()), both, by)
 
     def show(self, compiled: PhysicalPlan, rows: DataFrame) -> DataFrame:
-        """Take the last step."""
+        """Apply the last step."""
         return self.on_spark.noted(self.on_spark.show(compiled.show, rows))
 
 
 class PaneMerger(Panes):
-    """Makes coarser panes of the finest, and one row of several for the same pane. All rows are dated."""
+    """Makes coarser panes from the finest ones, and one row from several of the same pane. All rows are dated."""
 
     def __init__(self, plan: Pass, kept: Kept, empty: DataFrame, panes: Sequence[Segmentation]) -> None:
         super().__init__(kept_panes(count_events(plan), panes), kept, empty, panes)
@@ -303,17 +303,17 @@ class PaneMerger(Panes):
         place = next(place for place, step in enumerate(steps) if isinstance(step, Group))
         group, after = steps[place], steps[place + 1]
         assert isinstance(group, Group)
-        # Rows that are grouped by ticks are told their times only then.
+        # The start times of rows that are grouped by ticks are computed only then.
         self._to_panes = (*steps[:place], *([after] if isinstance(after, Project) else []))
         self._group = replace(group, by=tuple(dict.fromkeys((*group.by, self.on_spark.names.node))), constants=())
 
     def coarsen(self, rows: DataFrame) -> DataFrame:
-        """Give each row of the finest panes to the panes of all kinds that it lies in, and to its own."""
+        """Assign each row of the finest panes to the panes of all kinds that contain it, and to its own."""
         given = self.given(rows, dated=True)
         return self._public(reduce(lambda found, step: take(step, found, self.on_spark), self._to_panes, given))
 
     def merge(self, rows: DataFrame) -> DataFrame:
-        """Make one row of all that are of the same pane and keys."""
+        """Merge all rows of the same pane and keys into one."""
         return self._public(self.on_spark.group(self._group, self.given(rows, dated=True), self._group.by))
 
     def _public(self, rows: DataFrame) -> DataFrame:
@@ -329,20 +329,20 @@ class PaneMerger(Panes):
 
 
 def count_events(each: Pass) -> Pass:
-    """Return a pass that ends with the calls of aggregates, and counts events in any case."""
+    """Return a pass that ends with the aggregate calls, and always counts events."""
     query = each.query.bare
     return each.with_query(replace(query, aggregates=(*query.aggregates, _EVENTS)))
 
 
 def with_version(values: Values, name: str) -> Values:
-    """Let rows carry the version that they came in: of several, the last."""
+    """Let rows carry the version in which they were added; merged rows get the last one."""
     version = State(name, "", f"max({name})", fixed=True)
     results = tuple(replace(each, states=(*each.states, name)) for each in values.results)
     return replace(values, results=results, states=(*values.states, version))
 
 
 def partials(plan: Plan, events: DataFrame) -> DataFrame:
-    """Make the partial results of a plan that can be kept anywhere; `merge` makes results of any number of them."""
+    """Make the partial results of a plan, to be stored anywhere; `merge` turns any number of them into results."""
     check_events(events)
     if events.isStreaming:
         raise OptionError(
@@ -363,7 +363,7 @@ def partials(plan: Plan, events: DataFrame) -> DataFrame:
 
 
 def merge(plan: Plan, rows: DataFrame, schema: T.StructType | DataFrame | None = None) -> Any:
-    """Merge partial results, of any number of calls of `partials`, into what `plan.run` gives of all their events."""
+    """Merge the results of any number of calls of `partials` into what `plan.run` returns for all their events."""
     check_events(rows)
     spark = rows.sparkSession
     notes = _notes(plan, rows, schema)
@@ -391,13 +391,13 @@ def merge(plan: Plan, rows: DataFrame, schema: T.StructType | DataFrame | None =
 
 
 def _renamed(names: PaneNames, number: int, *, back: bool = False) -> list[str]:
-    """Tell the columns of several passes apart."""
+    """Rename columns so that those of several passes differ."""
     theirs = [quoted(f"pass_{number}_{name}") for name in names.listed]
     return theirs if back else [f"{quoted(name)} AS {other}" for name, other in zip(names.listed, theirs, strict=True)]
 
 
 def _notes(plan: Plan, rows: DataFrame, schema: T.StructType | DataFrame | None) -> list[tuple[Segmentation, Kept]]:
-    """Read what rows of panes mean: as is noted on them, or, for events of a `schema`, as the plan would make them."""
+    """Read the meaning of rows of panes from their metadata or, given the events' `schema`, from the plan."""
     fields = {field.name: field for field in rows.schema}
     if START not in fields:
         raise PlanError(f"these rows have no column {START}, so they are no panes; plan.partials(events) makes such")
@@ -437,7 +437,7 @@ def _check_shared(on_spark: SparkColumns) -> None:
 
 
 def meanings(on_spark: SparkColumns) -> Iterator[tuple[str, str]]:
-    """Say what each state is, whatever its column is called."""
+    """Describe what each state means, whatever its column is called."""
     states, prefix = on_spark.types.states, on_spark.names.prefix
     for state in states:
         combine = state.combine
@@ -447,7 +447,7 @@ def meanings(on_spark: SparkColumns) -> Iterator[tuple[str, str]]:
 
 
 def _public(on_spark: SparkColumns, named: PaneNames, start: str) -> Iterator[str]:
-    """List the columns of panes under the names that they are kept by."""
+    """List the columns of panes under the names that they are stored under."""
     types, names = on_spark.types, on_spark.names
     yield from (f"{start} AS {START}", f"{names.first} AS {FIRST}", f"{names.last} AS {LAST}")
     for name, public, field in zip(names.keys, named.keys, types.keys, strict=True):
@@ -458,7 +458,7 @@ def _public(on_spark: SparkColumns, named: PaneNames, start: str) -> Iterator[st
 
 
 def _columns_read(each: Pass, events: DataFrame) -> T.StructType:
-    """Return the columns that a query reads: others may come and go."""
+    """Return the columns that a query reads: other columns may come and go."""
     query = each.query
     texts = [query.parsed_time.sql, query.where, *each.workload.derived.values()]
     texts += [key.sql for key in query.parsed_keys] + [each.sql for each in query.parsed_aggregates]

@@ -1,4 +1,4 @@
-"""A plan for several queries on Spark: their results told apart, in a batch or in each micro-batch of a stream."""
+"""A plan for several queries on Spark: results are split by query, in a batch or in each micro-batch of a stream."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from factor_windows.workload import FLAG, Member
 
 WINDOW_ID, *WINDOW_ENDS = WINDOW_COLUMNS
 OWN = ("query_id", *WINDOW_ENDS)
-"""The columns that every row of a stream of several queries has, beside one for each query."""
+"""The columns that every row of a stream of several queries has, besides one for each query."""
 ROWS_PER_PARTITION = 50_000
-"""How many rows of the common result are worth a partition, where it is known how many there are."""
+"""The number of rows of the common result per partition, if the total is known."""
 NOTHING_KEPT = (
     "this session keeps no rows, so each of the results reads the events anew; to read them once, write "
     "plan.partials(events) to a table and give that to plan.merge"
@@ -46,11 +46,11 @@ NOTHING_KEPT = (
 
 
 class Results(dict[str, DataFrame]):
-    """The results of several queries by their names.
+    """The results of several queries, by name.
 
-    They share one pass over the events: Spark keeps its outcome when the first result is computed, for all others.
-    `unpersist()`, or the end of a `with` block, lets go of it. A serverless session keeps nothing: each result then
-    computes the pass anew.
+    They share one pass over the events: Spark caches its result when the first query's result is computed, for all
+    others. `unpersist()`, or the end of a `with` block, releases it. A serverless session caches nothing: each result
+    then computes the pass again.
     """
 
     def __init__(self, results: Mapping[str, DataFrame], kept: Sequence[DataFrame]) -> None:
@@ -64,13 +64,13 @@ class Results(dict[str, DataFrame]):
         self.unpersist()
 
     def unpersist(self) -> None:
-        """Let go of what is kept; results that are asked for later are computed anew."""
+        """Release the cached rows; results that are requested later are computed again."""
         for rows in self.kept:
             rows.unpersist()
 
 
 def batch(plan: Plan, events: DataFrame, *, looks: bool = True) -> Results:
-    """Compute all queries over a batch of events; unless its statistics were given, each pass `looks` at them."""
+    """Compute all queries over a batch of events; with `looks`, each pass looks at them unless it has statistics."""
     fitting = fit_to_events(plan, events)
     results = split_results(fitting, events, partial(one_batch.run, looks=looks))
     if len(results.kept) < sum(map(_is_shared, fitting.passes)):
@@ -85,7 +85,7 @@ def flush(
     *,
     checkpoint: str | PathLike[str] | None = None,
 ) -> Results:
-    """Compute what a stream of these queries had not closed when it stopped."""
+    """Compute the windows that a stream of these queries had not closed when it stopped."""
 
     def rest(each: Pass, rows: DataFrame) -> DataFrame:
         return one_stream.flush(each, rows, stopped, checkpoint=checkpoint)
@@ -94,7 +94,7 @@ def flush(
 
 
 def split_results(plan: Plan, events: DataFrame, compute: Callable[[Pass, DataFrame], DataFrame]) -> Results:
-    """Compute each pass over the events, and tell the results of its queries apart."""
+    """Compute each pass over the events, and split the results by query."""
     results: dict[str, DataFrame] = {}
     kept = []
     shown = _shown(plan, events)
@@ -115,7 +115,7 @@ def _is_shared(each: Pass) -> bool:
 
 
 def _partitions(each: Pass) -> int | None:
-    """Return how few partitions hold what is kept, if its size is known: each result then takes so many tasks."""
+    """Return how few partitions hold the cached rows, if their size is known: each result then takes as many tasks."""
     cost = each.cost_model
     if not isinstance(cost, SparkCost) or cost.units == inf:
         return None
@@ -145,7 +145,7 @@ def stream(plan: Plan, events: DataFrame, *, mode: str, checkpoint: str | PathLi
 
 
 def _for_each_query(each: Pass, rows: DataFrame) -> DataFrame:
-    """Give each row once to every query whose row it is, under the name that the window has there."""
+    """Repeat each row for every query that it belongs to, under the name that the window has there."""
     labels = [name for output in each.outputs for name in output.names]
     entries = [
         (labels.index(label), member, name)
@@ -168,7 +168,7 @@ def _for_each_query(each: Pass, rows: DataFrame) -> DataFrame:
 
 
 def fit_to_events(plan: Plan, events: DataFrame) -> Plan:
-    """Plan anew where the events' own columns do not allow what was planned without knowing them."""
+    """Plan again if the events' own columns rule out what was planned without knowing them."""
     columns = [name.lower() for name in events.columns]
     flag = FLAG
     while any(name.startswith(flag) for name in columns):
@@ -180,7 +180,7 @@ def fit_to_events(plan: Plan, events: DataFrame) -> Plan:
     bases = {column for each in plan.passes for column in _determinants(each)}
     if bases:
         fields = events.select(*(F.expr(column) for column in sorted(bases))).schema
-        # Such values may be equal and still differ in what is computed from them: 0.0 and -0.0, 'a' and 'A'.
+        # Such values may be equal although results computed from them differ: 0.0 and -0.0, 'a' and 'A'.
         loose = [field for field in fields if not _is_exact(field.dataType)]
         if loose:
             plan = plan_request(replace(plan.request, derive=False, flag=flag))
@@ -188,7 +188,7 @@ def fit_to_events(plan: Plan, events: DataFrame) -> Plan:
 
 
 def _check_dates(each: Pass, events: DataFrame) -> None:
-    """Refuse queries with and without calendars over dates, which are not the same time to both."""
+    """Refuse queries with and without calendars over dates, which mean different times to them."""
     if len({has_calendars(member.query) for member in each.workload.members}) == 1:
         return
     time = each.query.parsed_time
@@ -216,7 +216,7 @@ def _determinants(each: Pass) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What Spark says about the columns of one query, were it alone."""
+    """Spark's names and types for the columns of one query, if it ran alone."""
 
     keys: tuple[StructField, ...]
     values: tuple[StructField, ...]
@@ -227,14 +227,14 @@ class Shown:
         return [*(key.name for key in self.keys), *WINDOW_COLUMNS, *(value.name for value in self.values)]
 
     def columns(self, member: Member, window: str) -> list[str]:
-        """List a query's own columns of the common result, none of them null where it would not be."""
+        """List a query's own columns of the common result, declaring those that are never null in the query alone."""
         keys = [never_null(key, field) for key, field in zip(member.keys, self.keys, strict=True)]
         values = [never_null(value, field) for value, field in zip(member.values, self.values, strict=True)]
         return [*keys, window, *WINDOW_ENDS, *values]
 
 
 def _shown(plan: Plan, events: DataFrame) -> dict[str, Shown]:
-    """Ask Spark, once for all queries, what their keys and aggregates are called, and of which types they are."""
+    """Ask Spark, once for all queries, for the names and types of their keys and aggregates."""
     keys = [text for query in plan.queries for text in query.asked_keys]
     aggregates = [text for query in plan.queries for text in query.asked_aggregates]
     with spark_says("Spark cannot read the queries"):
@@ -249,9 +249,10 @@ def _shown(plan: Plan, events: DataFrame) -> dict[str, Shown]:
 
 
 def _own(member: Member, rows: DataFrame, shown: Shown) -> DataFrame:
-    """Keep a query's rows of the common result, with its own columns under the names that it would give them alone.
+    """Keep a query's rows of the common result, with its own columns under the names that it would have alone.
 
-    As text, since a call into Spark for each of all queries' columns would take longer than a small result does.
+    They are written as text, because a call into Spark for each column of all queries would take longer than a small
+    result.
     """
     names = {_text(label): member.query.names[window] for window, label in member.labels.items()}
     found = rows.where(f"{WINDOW_ID} IN ({', '.join(names)}) AND {_seen(member)}")
@@ -271,17 +272,17 @@ def _case(pairs: list[tuple[str, str]]) -> str:
 
 
 def _text(value: str) -> str:
-    """Write any text as a constant in which nothing can be misread."""
+    """Write a text as a constant in which nothing can be misread."""
     return f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 
 def _seen(member: Member) -> str:
-    """Return whether a row has an event of the query's own."""
+    """Return a condition: whether a row has an event of the query's own."""
     return f"CAST({member.present} AS INT) > 0" if member.present else "true"
 
 
 def _columns(member: Member, shown: Shown) -> list[Column]:
-    """Return a query's own columns, called as it would call them alone."""
+    """Return a query's own columns, named as in the query alone."""
     noted = notes_of(member.query)
     return [
         F.expr(column).alias(label, **({"metadata": noted} if label == WINDOW_ID else {}))

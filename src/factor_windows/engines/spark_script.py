@@ -1,4 +1,4 @@
-"""A script run from end to end: its inputs registered, its results written, and compared if that is wanted."""
+"""Run a script from end to end: register its inputs, write its results, and compare them if requested."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from factor_windows.sql.script import Script
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What came of a script."""
+    """The outcome of a script."""
 
     outputs: Mapping[str, str]
     rows: Mapping[str, int]
     seconds: float
-    """What the run took, with Spark's warming up and the writing."""
+    """The seconds of the run, including Spark's warm-up and writing."""
     predicted_gain: float
     differing: int | None
-    """How many rows are not those of the query run window by window; `None` if nobody compared."""
+    """The number of rows that differ from the query run window by window; `None` if not compared."""
     timing: Timing | None
-    """What the plan and the query run window by window take; `None` if nobody compared, or rows differ."""
+    """The run times of the plan and of the query run window by window; `None` if not compared, or if rows differ."""
 
     def described(self) -> dict[str, Any]:
-        """Return it for programs: the one result as it is, several as a list."""
+        """Return the outcome for programs: a single result as it is, several as a list."""
         each = [{"name": name, "output": self.outputs[name], "rows": self.rows[name]} for name in self.outputs]
         results: dict[str, Any] = {"results": each}
         if len(each) == 1:
@@ -69,7 +69,7 @@ def run_script(
 ) -> Ran:
     """Run a script and write each statement's result to its place.
 
-    `again` reads the script anew once its tables are known, which may decide what a name in it means.
+    `again` reads the script a second time once its tables are known, which may decide what a name in it means.
     """
     for name, place in inputs.items():
         register(spark, name, place)
@@ -97,7 +97,7 @@ def run_script(
     if differing:
         console.print(f"{differing:,} rows differ from the query run window by window")
     elif verify:
-        # Only now, as Spark has let go of what it kept: the plan has to compute it again.
+        # Only now, after Spark has released its cache: the plan has to compute the result again.
         with shown(spark, "timing the plan and window by window in turns", console):
             timing = time_in_turns(lambda: _compute(spark, script), lambda: _compute_naively(spark, script))
         total = sum(rows.values())
@@ -114,13 +114,13 @@ def _write(spark: SparkSession, result: DataFrame, place: str, description: str,
 
 
 def _compute(spark: SparkSession, script: Script) -> None:
-    """Compute all results by the plans, and write them nowhere."""
+    """Compute all results with the plans, without writing them."""
     with ExitStack() as kept:
         for result in run(spark, script, kept=kept):
             discard(result)
 
 
 def _compute_naively(spark: SparkSession, script: Script) -> None:
-    """Compute all results window by window, and write them nowhere."""
+    """Compute all results window by window, without writing them."""
     for statement in script.statements:
         discard(run_naively(spark, statement))

@@ -1,4 +1,4 @@
-"""The open windows of a stream that was stopped: what Spark keeps of each of its operators, merged."""
+"""The open windows of a stopped stream: the state that Spark keeps for each of its operators, merged."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from factor_windows.spark.checkpoint import Note
 from factor_windows.spark.types import types_of
 
 OPERATOR = "stateStoreSave"
-"""What Spark calls the operator of an aggregation."""
+"""Spark's name for the operator of an aggregation."""
 _OPTIMIZED = "== Optimized Logical Plan =="
 
 
 class StreamState:
-    """The state of a stream after a micro-batch, read by the plan that its checkpoint was begun with."""
+    """The state of a stream after a micro-batch, read with the plan that its checkpoint was started with."""
 
     def __init__(self, note: Note, events: DataFrame, place: str, batch: int) -> None:
-        """Take the note of a checkpoint, the stream of events, of which no event is read, and the last micro-batch."""
+        """Take a checkpoint's note, the stream of events (none of which is read), and the last micro-batch."""
         self.plan, self.events, self.place, self.batch = bare(note.plan), events, place, batch
         self.on_spark = self._columns(note)
         self.key = EventTimeKey(self.on_spark.names, self.on_spark.types.time, note.keyed_by_window)
@@ -46,18 +46,18 @@ class StreamState:
 
     @property
     def windows(self) -> dict[int, Segmentation]:
-        """Return the windows that the stream shows, by the places of their nodes."""
+        """Return the windows that the stream shows, by the positions of their nodes."""
         layout = self.compiled.layout
         return {place: self.plan.nodes[place].window for place in layout.shown(self.plan, layout.levels[-1])}
 
     def states_of(self, place: int) -> set[str]:
-        """Return the columns of the states that a node has."""
+        """Return the columns of a node's states."""
         return self.plan.needs([each.states for each in self.on_spark.types.results])[place]
 
     def rows(self) -> DataFrame:
-        """Return partial results of all open windows: keys, node, start and states, by our own names.
+        """Return partial results of all open windows: keys, node, start and states, with internal names.
 
-        What is in open panes is given to the windows that it belongs to, as the stream would have done later.
+        Open panes are assigned to the windows that they belong to, as the stream would have done later.
         """
         rows = self._kept(0)
         for number, (steps, group) in enumerate(self._levels[1:], start=1):
@@ -68,8 +68,8 @@ class StreamState:
     def times_seen(self, edge: int) -> tuple[int, int] | None:
         """Return a time that some event has reached, and one that none has, if windows are closed up to the `edge`.
 
-        Nothing, if no window of the first operator is open. Each event is in an instance of every window of it: in one
-        that is open, or one that is closed.
+        Return `None` if no window of the first operator is open. For each of its windows, every event is in an instance
+        that is open, or in one that is closed.
         """
         names, nodes = self.on_spark.names, self.compiled.layout.levels[0].nodes
         node = names.node if len(nodes) > 1 else str(nodes[0])
@@ -81,12 +81,12 @@ class StreamState:
         found = rows.groupBy("node").agg(F.max("start"), F.max("end")).collect()
         if not found:
             return None
-        # One that grows has instances that begin, as it counts them, after an event in them.
+        # A growing window has instances whose start, as it counts them, is after events in them.
         reached = [start for place, start, _ in found if not isinstance(self.plan.nodes[place].window, Growing)]
         return max([edge, *reached]), min(max(edge, end) for _, _, end in found)
 
     def _columns(self, note: Note) -> SparkColumns:
-        """Return the columns whose states are those of the note: as in this version, or as in an earlier one."""
+        """Return the columns whose states are those of the note, as in this version or as in an earlier one."""
         for earlier in (False, True):
             types = types_of(self.plan.query, self.events, PREFIX, earlier=earlier)
             if types.shared and tuple((state.lift, state.combine) for state in types.states) == note.states:
@@ -108,7 +108,7 @@ class StreamState:
                 )
 
     def _operators(self) -> list[tuple[tuple[Step, ...], Group]]:
-        """Return the operators in their order, each with the steps before it."""
+        """Return the operators in order, each with the steps before it."""
         found: list[tuple[tuple[Step, ...], Group]] = []
         before: list[Step] = []
         for step in self.compiled.steps[1:-1]:
@@ -120,7 +120,7 @@ class StreamState:
         return found
 
     def _check_operators(self) -> None:
-        """Refuse a query that keeps more than the plan does: what it keeps beside would be lost."""
+        """Refuse a query that keeps more state than the plan: the extra state would be lost."""
         try:
             told = self.on_spark.session.read.format("state-metadata").load(self.place)
             names = [name for _, name in told.select("operatorId", "operatorName").distinct().collect()]
@@ -133,7 +133,7 @@ class StreamState:
             )
 
     def _state(self, level: int) -> DataFrame:
-        """Read the state of an operator; Spark counts them from the last."""
+        """Read the state of an operator; Spark counts operators from the last."""
         reader = self.on_spark.session.read.format("statestore").option("batchId", self.batch)
         return reader.option("operatorId", len(self._levels) - 1 - level).load(self.place)
 
@@ -147,11 +147,11 @@ class StreamState:
         texts = [sql.text for _, sql in group.aggregates]
         states = read_buffers(texts, value.names)
         if states is None and not level:
-            # Later levels merge columns, of which no two are the same.
+            # Later levels merge columns, no two of which are the same.
             states = read_buffers(texts, value.names, cache(self._as_optimized))
         if states is None or key.names != self.key.by(group):
             raise StoreError(f"the state in {self.place!r} is laid out in a way that this version does not know")
-        # Of columns that are called the same none can be named.
+        # If columns have the same name, none of them can be referred to.
         renamed = T.StructType([T.StructField(column(n), field.dataType) for n, field in enumerate(value)])
         rows = state.select("key", state["value"].cast(renamed).alias("value")).select("key.*", "value.*")
         return rows.selectExpr(
@@ -163,13 +163,13 @@ class StreamState:
 
     @cached_property
     def _lifted(self) -> DataFrame:
-        """Return what the first operator reads."""
+        """Return the input rows of the first operator."""
         steps, _ = self._levels[0]
         rows = self.on_spark.scan(self.compiled.scan, self.events)
         return reduce(lambda found, step: self.on_spark.row(step, found), steps, rows)
 
     def _as_optimized(self, call: str) -> str:
-        """Return a call as Spark's optimizer leaves it: those that are the same then share their columns."""
+        """Return a call as Spark's optimizer leaves it; equal calls then share their columns."""
         name = f"{self.on_spark.names.prefix}call"
         with redirect_stdout(StringIO()) as text:
             self._lifted.agg(F.expr(call).alias(name)).explain(mode="extended")

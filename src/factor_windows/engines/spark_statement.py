@@ -1,4 +1,4 @@
-"""SQL statements on a Spark session: the window aggregates by plans, the rest by Spark itself."""
+"""SQL statements on a Spark session: plans compute the window aggregates, Spark itself the rest."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CANNOT_RUN = "Spark cannot run the query"
 
 
 def tables_of(spark: SparkSession) -> Tables:
-    """Say what a session knows about tables; Spark analyzes what it is asked for, and runs nothing."""
+    """Return a session's knowledge of tables; Spark analyzes queries for this, but runs nothing."""
 
     def columns(select: str) -> list[str] | None:
         try:
@@ -50,7 +50,7 @@ def tables_of(spark: SparkSession) -> Tables:
 def sql(
     spark: SparkSession, text: str, *, dialect: str | None = None, time: str | None = None, looks: bool = True
 ) -> DataFrame:
-    """Run one statement, with tables looked up in the session; what is around its query is done as Spark does it."""
+    """Run one statement, looking up tables in the session; Spark itself runs what surrounds its query."""
     statements = read(text, dialect=dialect, time=time, tables=tables_of(spark))
     if len(statements) > 1:
         raise SqlError(
@@ -66,10 +66,10 @@ def sql(
 
 
 def run(spark: SparkSession, script: Script, *, kept: ExitStack | None = None, looks: bool = True) -> list[DataFrame]:
-    """Run the statements of a script by its plans; queries that share one share a pass over their events.
+    """Run the statements of a script with its plans; queries with the same plan share a pass over their events.
 
-    A plan is made again for what a quick look at a batch says, if it `looks`. Spark keeps the outcome of a shared pass
-    until `kept` is closed.
+    With `looks`, a plan is made again after a quick look at a batch. Spark caches the result of a shared pass until
+    `kept` is closed.
     """
     with spark_says(CANNOT_RUN):
         computed: dict[str, DataFrame] = {}
@@ -92,7 +92,7 @@ def run(spark: SparkSession, script: Script, *, kept: ExitStack | None = None, l
 
 
 def run_as_stream(spark: SparkSession, script: Script, *, mode: Mode, checkpoint: str) -> DataFrame:
-    """Run the one statement of a script, which reads a stream; its state is kept in `checkpoint`."""
+    """Run the single statement of a script, which reads a stream, with its state in `checkpoint`."""
     [statement], [plan] = script.statements, script.plans
     with spark_says(CANNOT_RUN):
         events = _events(spark, plan.queries[0])
@@ -117,13 +117,13 @@ def _events(spark: SparkSession, query: Query) -> DataFrame:
 
 
 def _outside(spark: SparkSession, statement: Statement, results: Iterable[DataFrame]) -> DataFrame:
-    """Do what a statement does with the results of its queries."""
+    """Apply the rest of a statement to the results of its queries."""
     named: dict[str, Any] = {f"result{number}": result for number, result in enumerate(results)}
     return spark.sql(statement.outer, **named) if statement.outer else named["result0"]
 
 
 def _as_text(spark: SparkSession, statement: Statement) -> DataFrame:
-    """Hand the text of the plans to Spark, which analyzes it when the tables are there."""
+    """Pass the text of the plans to Spark, which analyzes it when the tables exist."""
     unsure = [name for query in statement.queries for name in query.absent]
     if unsure:
         raise SqlError(
@@ -138,9 +138,9 @@ def _text(statement: Statement) -> str:
 
 
 def _commanded(spark: SparkSession, statement: Statement, result: DataFrame) -> DataFrame:
-    """Do what a statement commands, such as INSERT."""
+    """Carry out a statement's command, such as INSERT."""
     with spark_says(CANNOT_RUN):
         if statement.is_view:
-            # A view is kept as text, so it gets the text of the plans.
+            # A view is stored as text, so it gets the text of the plans.
             return spark.sql(_text(statement))
         return spark.sql(fill_names(statement.command, {"query": "SELECT * FROM {result}"}), result=result)

@@ -42,7 +42,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 MODES = get_args(Mode)
 PREFIX = "__fw_"
-"""With which the states are named in notes, whatever columns the events have."""
+"""The prefix of the states' names in notes, whatever columns the events have."""
 
 
 def run(
@@ -55,7 +55,7 @@ def run(
 ) -> DataFrame:
     """Compute a plan over a stream; `mode` is the output mode in which the result will be written.
 
-    `derived` are the columns that several queries compute from the events first, with their expressions.
+    `derived` are the columns that several queries first compute from the events, with their expressions.
     """
     if mode not in MODES:
         raise OptionError(f"mode {mode!r} is unknown; allowed are {', '.join(MODES)}")
@@ -72,7 +72,7 @@ def run(
 
 
 def _go_on(plan: Pass, events: DataFrame, mode: str, place: str, derived: Mapping[str, str]) -> DataFrame:
-    """Begin a checkpoint, or go on with the plan that it was begun with and show what is asked for now."""
+    """Start a checkpoint, or continue with the plan that it was started with and show what is requested now."""
     spark = events.sparkSession
     note = read_note(spark, place)
     if note is None:
@@ -100,7 +100,7 @@ def flush(
     *,
     checkpoint: str | PathLike[str] | None = None,
 ) -> DataFrame:
-    """Compute, over a bounded stream's events read as a batch, the windows that it had not closed when it stopped."""
+    """Compute, from a bounded stream's events read as a batch, the windows that it had not closed when it stopped."""
     if events.isStreaming:
         raise OptionError("flush takes the events as a batch; read the stream's source with spark.read")
     time = plan.query.parsed_time.sql
@@ -117,7 +117,7 @@ def flush(
 
 
 def _session_delay(plan: Pass) -> int:
-    """Return how much later than they end sessions come out of a stream."""
+    """Return how long after their end sessions are output by a stream."""
     if not plan.query.has_sessions:
         return 0
     compiled = physical.compile(plan, Target.assumed(plan.query, streaming=True))
@@ -125,14 +125,15 @@ def _session_delay(plan: Pass) -> int:
 
 
 def bare(plan: Pass) -> Pass:
-    """Return a plan that ends with the calls of aggregates, whatever its query does after them."""
+    """Return a plan that ends with the aggregate calls, whatever its query does after them."""
     return plan.with_query(plan.query.bare)
 
 
 def use_rocksdb(spark: SparkSession) -> None:
     """Keep the state of streams in RocksDB, outside the JVM's memory: recommended for many keys or long windows.
 
-    A micro-batch then commits what has changed, and a snapshot follows now and then: commits take half the time.
+    A micro-batch then commits only what has changed, and a snapshot follows from time to time: commits take half the
+    time.
     """
     try:
         spark.conf.set(STATE_STORE, ROCKSDB)
@@ -147,9 +148,9 @@ def use_rocksdb(spark: SparkSession) -> None:
 
 
 def _shown_as(plan: Pass, names: list[str], kept: Pass, rows: DataFrame) -> DataFrame:
-    """Show the result of a kept plan as another one for the same state would: its windows, its columns, its names.
+    """Show the result of a stored plan as another plan for the same state would: its windows, columns and names.
 
-    A window that is not asked for now has no name, and so no rows.
+    A window that is not requested now has no name, and so no rows.
     """
     windows = [
         (before.names[0], now.names) for before in kept.outputs for now in plan.outputs if now.node == before.node
@@ -169,7 +170,7 @@ def _shown_as(plan: Pass, names: list[str], kept: Pass, rows: DataFrame) -> Data
 
 
 class _Stream:
-    """A plan, without what its query does after the aggregates, over a stream of events."""
+    """A plan over a stream of events, without what its query does after the aggregates."""
 
     def __init__(
         self, plan: Pass, events: DataFrame, mode: str, note: Note | None = None, *, earlier: bool = False
@@ -177,17 +178,17 @@ class _Stream:
         plan = bare(plan)
         self.events, self.mode, self.earlier = events, mode, earlier
         self.on_spark = SparkColumns(plan.query, events, earlier=earlier)
-        # What Spark keeps of an operator has the layout that the checkpoint was begun with.
+        # Spark's state of an operator has the layout that the checkpoint was started with.
         kept = note.levels if note else None
         self.key = EventTimeKey(self.on_spark.names, self.on_spark.types.time, bool(note and note.keyed_by_window))
         names, values = self.on_spark.names, self.on_spark.types.values
-        # Spark chains stateful operators in append mode only.
+        # Spark chains stateful operators only in append mode.
         target = Target(names, values, streaming=True, is_one_operator=mode != "append", levels=kept)
         self.compiled = physical.compile(plan, target)
         check_chains(events.sparkSession, len(self.compiled.layout.levels))
 
     def note(self, derived: Mapping[str, str]) -> Note:
-        """Write down what the state of this stream means."""
+        """Describe what the state of this stream means."""
         query, types = self.compiled.plan.query, self.on_spark.types
         if self.on_spark.names.prefix != PREFIX:
             types = types_of(query, self.events, PREFIX, earlier=self.earlier)
@@ -197,7 +198,7 @@ class _Stream:
         return Note(self.compiled.plan, layout.levels, states or direct, self.mode, derived, self.key.is_window)
 
     def result(self) -> DataFrame:
-        """Write the steps down, each as an operator."""
+        """Render the steps, each as an operator."""
         show, steps = self.compiled.show, self.compiled.steps[1:-1]
         rows = self.on_spark.scan(self.compiled.scan, self.events)
         *_, last = (step for step in steps if isinstance(step, Group))
@@ -206,7 +207,7 @@ class _Stream:
         states = [name for name, _ in last.aggregates]
         rows = tell_closed(rows, self.on_spark.words.term(show.end), states, mode=self.mode)
         shown = self.on_spark.noted(self.on_spark.show(show, rows))
-        # A window comes out when the watermark passes its end: so its end is never late for what follows.
+        # A window is output when the watermark passes its end, so its end is never late for later operators.
         in_time = self.mode == "append" and not (last.sessions and last.sessions.delay)
         return shown.withMetadata("window_end", {WATERMARK: 0}) if in_time else shown
 
@@ -222,9 +223,9 @@ class _Stream:
         return grouped.selectExpr(*others, f"{key.start} AS {names.start}", *computed)
 
     def _group_with_sessions(self, group: Group, sessions: Sessions, rows: DataFrame) -> DataFrame:
-        """Group by Spark's session_window, which merges rows whose times meet; others, by their start, never do.
+        """Group by Spark's session_window, which merges rows whose times meet; other rows, by their start, never do.
 
-        A session is taken to be later than it is by as much as the panes come later that it is made of.
+        A session's time is shifted later by the delay with which its panes arrive.
         """
         names, words, time = self.on_spark.names, self.on_spark.words, self.on_spark.types.time
         first, last, start = sessions.first, sessions.last, names.start
@@ -233,7 +234,7 @@ class _Stream:
         is_session = "TRUE" if only else f"{node} IN ({', '.join(str(place) for place, _ in sessions.gaps)})"
         gaps = " ".join(f"WHEN {place} THEN {last} - {first} + {gap}L" for place, gap in sessions.gaps)
         begin = f"CASE WHEN {is_session} THEN {first} + {sessions.delay}L ELSE {start} END"
-        # The end of an instance is known before rows are grouped, but for sessions, whose last event is not.
+        # An instance's end is known before rows are grouped, except for sessions, whose last event is unknown.
         other = f"{words.term(group.end)} - {start}" if not only else "0L"
         length = f"CASE {node} {gaps} ELSE {other} END"
         at, own = f"{names.prefix}at", f"{names.prefix}own"

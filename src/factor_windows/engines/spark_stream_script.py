@@ -1,4 +1,4 @@
-"""A statement over a Kafka topic, run from end to end: micro-batch by micro-batch into a table or into files."""
+"""Run a statement over a Kafka topic from end to end, micro-batch by micro-batch, into a table or into files."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from factor_windows.sql.names import Tables
 from factor_windows.sql.script import Script
 
 ROWS = "factor_windows.rows"
-"""The metric by which a stream tells how many rows it has written."""
+"""The metric in which a stream reports how many rows it has written."""
 EVERY = 1
-"""Seconds between two looks at a stream."""
+"""The seconds between two looks at a stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamJob:
-    """What is read, and how its results are written."""
+    """What to read, and how to write the results."""
 
     name: str
-    """What SQL calls the topic."""
+    """The topic's name in SQL."""
     topic: Topic
     schema: str
     delay: str
@@ -48,15 +48,15 @@ class StreamJob:
     checkpoint: str
     mode: Mode = "append"
     follow: bool = False
-    """Whether it waits for further messages when it has read those that are there."""
+    """Whether to wait for further messages after reading the existing ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """What came of a stream so far."""
+    """The outcome of a stream so far."""
 
     last: int = -1
-    """The number of the last micro-batch, which is counted once."""
+    """The number of the last micro-batch, so that it is counted only once."""
     micro_batches: int = 0
     messages: int = 0
     without_time: int = 0
@@ -64,7 +64,7 @@ class Streamed:
     watermark: str | None = None
 
     def and_then(self, recent: Sequence[Mapping[str, Any]]) -> Streamed:
-        """Add what micro-batches did that are not counted yet; some reports are of none, as nothing had arrived."""
+        """Add the work of micro-batches not counted yet; some reports have none, because nothing had arrived."""
         total = self
         for each in recent:
             if each["batchId"] <= total.last or "addBatch" not in each["durationMs"]:
@@ -83,7 +83,7 @@ class Streamed:
         return total
 
     def described(self) -> dict[str, Any]:
-        """Return it for programs."""
+        """Return the outcome for programs."""
         names = ("messages", "without_time", "rows", "micro_batches", "watermark")
         return {name: getattr(self, name) for name in names}
 
@@ -102,9 +102,9 @@ def run_stream_script(
     upsert: Callable[[Script, DataFrame], None] | None,
     console: Console,
 ) -> dict[str, Any]:
-    """Run a statement over a topic until all is read, or until an interrupt; return what came of it, for programs.
+    """Run a statement over a topic until all is read, or until an interrupt; return the outcome for programs.
 
-    `upsert` merges each micro-batch into a table; without it the rows go to files.
+    `upsert` merges each micro-batch into a table; without it, the rows are written to files.
     """
     for name, place in inputs.items():
         register(spark, name, place)
@@ -112,7 +112,7 @@ def run_stream_script(
     events.createOrReplaceTempView(quoted(job.name))
     script = again(tables_of(spark))
     if upsert is None and read_note(spark, job.checkpoint) is None and is_there(spark, job.output):
-        # Spark takes the first micro-batches for those of the stream that made the folder, and does not write them.
+        # Spark mistakes the first micro-batches for those of the stream that made the folder, and does not write them.
         raise OptionError(
             f"output {job.output!r} exists already, but the checkpoint {job.checkpoint!r} is new; "
             "write to another folder, or go on with the checkpoint that it was written with"
@@ -144,7 +144,7 @@ def run_stream_script(
 def _into_table(
     result: DataFrame, script: Script, upsert: Callable[[Script, DataFrame], None], failed: list[Exception]
 ) -> DataStreamWriter:
-    """Prepare to merge each micro-batch into a table; errors are kept, as Spark makes one long text of them."""
+    """Prepare to merge each micro-batch into a table; keep errors, because Spark turns them into one long text."""
 
     def merge(batch: DataFrame, _: int) -> None:
         try:
@@ -157,7 +157,7 @@ def _into_table(
 
 
 def _watch(running: StreamingQuery, interrupted: Event, console: Console | None) -> Streamed:
-    """Wait for the end of a stream, or for an interrupt; tell each micro-batch that reads messages, if asked."""
+    """Wait for the end of a stream or an interrupt; if requested, report each micro-batch that reads messages."""
     done, is_over = Streamed(), False
     try:
         while not is_over and not interrupted.is_set():
@@ -172,7 +172,7 @@ def _watch(running: StreamingQuery, interrupted: Event, console: Console | None)
 
 @contextmanager
 def _interrupts() -> Iterator[Event]:
-    """Note an interrupt from the keyboard, which is otherwise raised anywhere, also in the middle of a call."""
+    """Record an interrupt from the keyboard, which could otherwise be raised anywhere, even in the middle of a call."""
     interrupted = Event()
     before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
     try:

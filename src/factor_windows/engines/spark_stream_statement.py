@@ -1,6 +1,6 @@
-"""A statement of several queries over a stream: one chain computes them all, and its rows become one result.
+"""A statement with several queries over a stream: one chain computes them all, and its rows become one result.
 
-A union of streams would not do: each part would have operators of its own, and Spark loses rows of such unions.
+A union of streams would not work: each part would have its own operators, and Spark loses rows of such unions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from factor_windows.sql.statement import choose_by, is_union_of_all
 def run_on_stream(
     script: Script, events: DataFrame, *, mode: Mode = "append", checkpoint: str | None = None
 ) -> DataFrame:
-    """Run the one statement of a script over a stream of events, which all its queries read."""
+    """Run the single statement of a script over a stream of events, which all its queries read."""
     if len(script.statements) > 1 or len(script.plans) > 1 or not is_union_of_all(script.statements[0]):
         raise QueryError(
             "on a stream a statement may join queries over the same events by UNION ALL only, with nothing around; "
@@ -42,7 +42,7 @@ def run_on_stream(
 
 
 def _of_query(query: Query, sql: str) -> str:
-    """Write an expression over a query's columns as one over the common rows, which have them in a struct."""
+    """Rewrite an expression over a query's columns for the common rows, which hold them in a struct."""
 
     def change(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column):

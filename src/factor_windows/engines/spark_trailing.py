@@ -1,4 +1,4 @@
-"""Trailing windows on a batch: for each label the aggregates over the events of its keys just before its time."""
+"""Trailing windows on a batch: for each label, the aggregates over the events of its keys just before its time."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ from factor_windows.spark.settings import keeps_groups
 from factor_windows.spark.types import microseconds
 
 EVENTS = "events"
-"""The table that a query without a source is about, as in the SQL of its plan."""
+"""The table of a query without a source, as in the SQL of its plan."""
 WORTH_A_LOOK = 1_000
-"""From how many events on it matters how dense they are."""
+"""From this many events on, their density matters."""
 JOIN = "merge"
-"""How labels meet events and panes: sorted, as Spark, which does not foresee how many rows an explode makes of a label,
-would otherwise send all of them to everyone."""
+"""How labels are joined with events and panes: sorted.
+
+Spark does not foresee how many rows an explode makes of a label, and would otherwise send all of them everywhere."""
 
 
 def at(plan: Plan, labels: DataFrame, events: DataFrame | None, *, time: str) -> DataFrame:
@@ -97,7 +98,7 @@ class Trailing:
 
     @cached_property
     def ladder(self) -> Ladder:
-        """Choose the panes by how dense events are; functions that have no states need all events of the longest."""
+        """Choose the panes by the density of events; functions without states need all events of the longest range."""
         if not self.types.shared:
             return Ladder(self.ranges[-1] + 1, self.ranges)
         seen = self._look()
@@ -106,7 +107,7 @@ class Trailing:
         return choose_ladder(self.ranges, density=density, crowding=seen.crowding, events=seen.events, labels=labels)
 
     def _look(self) -> Look:
-        """Say what events are like: as the plan was told, or else by a look at their head."""
+        """Return the statistics of the events: those of the plan or, if there are none, from a look at their head."""
         model, options = self.plan.passes[0].cost_model, self.plan.request.options
         if isinstance(model, SparkCost) and not model.assumed:
             return Look(options.events, model.rate / model.unit * 1e6, round(model.keys))
@@ -118,12 +119,12 @@ class Trailing:
 
     @cached_property
     def known(self) -> DataFrame:
-        """Return the labels that differ, each once."""
+        """Return the distinct labels."""
         return self.labels.selectExpr(*self.fit.columns).distinct()
 
     @cached_property
     def raw(self) -> DataFrame:
-        """Return the events that count, with their keys, time and pane."""
+        """Return the events that meet the condition, with their keys, time and pane."""
         query, time = self.query, self.query.parsed_time.sql
         known = self.events.where(in_order(query.where)) if query.where else self.events
         micros = f"coalesce({microseconds(time, self.types.time)}, 0L) AS {self.names.time}"
@@ -131,13 +132,13 @@ class Trailing:
         return rows.selectExpr("*", f"{_floor(self.names.time, f'{self.ladder.pane}L')} AS {self.pane}")
 
     def _merged(self) -> DataFrame:
-        """Merge the states of all that a window is made of: nothing, raw edges, panes."""
+        """Merge the states of everything a window is made of: nothing, raw edges, panes."""
         parts = [self._lifted(), self._nothing(), *([self._looked_up()] if self.ladder.rungs else [])]
         rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
         return self._group(self._by_window(rows), self._instance, self._combines)
 
     def _direct(self) -> DataFrame:
-        """Aggregate the events of each window at once, for functions that have no states."""
+        """Aggregate the events of each window directly, for functions without states."""
         events = self._near().selectExpr("*", f"true AS {self.is_event}")
         rows = self._nothing().selectExpr("*", f"false AS {self.is_event}")
         rows = events.unionByName(rows, allowMissingColumns=True)
@@ -148,11 +149,11 @@ class Trailing:
         return self._group(self._by_window(rows), self._instance, calls)
 
     def _nothing(self) -> DataFrame:
-        """Return a row without any event for all windows of each label: some have no other."""
+        """Return a row without any event for all windows of each label: some windows have no other."""
         return self.known.selectExpr("*", f"0 AS {self.first}", f"{len(self.ranges) - 1} AS {self.last}")
 
     def _near(self) -> DataFrame:
-        """Join the raw events of panes that windows hold a part of, each with the ranges that it is in."""
+        """Join the raw events of panes that windows partly contain, each with the ranges that contain it."""
         edges, at = self.ladder.edges, self.fit.time.column
         pairs = self._probes().hint(JOIN).join(self.raw, [*self.fit.key_names, self.pane])
         age, reach = f"({at} - {self.names.time})", [self.ranges[each.last] for each in edges]
@@ -173,7 +174,7 @@ class Trailing:
         return found.drop(self.rung, start)
 
     def _panes(self) -> DataFrame:
-        """Make the panes of all rungs: those of the lowest from events, all others from these."""
+        """Make the panes of all rungs: the lowest from events, all others from these."""
         keys, start = self.fit.key_names, self.names.start
         lowest = self._group(self.raw, [*keys, self.pane], self._lifts)
         rungs = lowest.selectExpr("*", f"explode(sequence(0, {self.ladder.rungs - 1})) AS {self.rung}")
@@ -181,7 +182,7 @@ class Trailing:
         return self._group(rows, [*keys, self.rung, start], self._combines)
 
     def _probes(self) -> DataFrame:
-        """Give each label a row for each edge that it has, with the number of the pane."""
+        """Make for each label a row for each of its edges, with the number of the pane."""
         edges, at, length = self.ladder.edges, self.fit.time.column, f"{self.ladder.pane}L"
         moment = f"({at} + {self._look_up([each.shift for each in edges], 'bigint')})"
         had = f"{self._look_up([each.step for each in edges])} < 0 OR pmod({moment}, {length}) > 0"
@@ -189,7 +190,7 @@ class Trailing:
         return self._exploded(len(edges)).where(had).selectExpr(*self.fit.names, self.slot, number)
 
     def _pieces(self) -> DataFrame:
-        """Give each label a row for each piece that it has, with the rung and the number of the pane."""
+        """Make for each label a row for each of its pieces, with the rung and the number of the pane."""
         pieces, at = self.ladder.pieces, self.fit.time.column
         length = self._look_up([self.ladder.length(each.rung) for each in pieces], "bigint")
         number = _floor(f"({at} + {self._look_up([each.shift for each in pieces], 'bigint')})", length)
@@ -205,14 +206,14 @@ class Trailing:
         )
 
     def _exploded(self, slots: int) -> DataFrame:
-        """Give each label that has a time so many rows."""
+        """Make this many rows of each label that has a time."""
         flag, every = self.fit.time.flag, f"sequence(0, {slots - 1})"
-        # A condition on labels would make others of them than the rest reads, and compute them twice.
+        # A condition on labels would make them differ from the labels that the rest reads, and compute them twice.
         listed = f"CASE WHEN NOT {flag} THEN {every} ELSE CAST(array() AS array<int>) END" if flag else every
         return self.known.selectExpr("*", f"explode({listed}) AS {self.slot}")
 
     def _by_window(self, rows: DataFrame) -> DataFrame:
-        """Give each row to all ranges that it is a part of, where all rows of a label are together already."""
+        """Assign each row to all ranges that it is a part of, where all rows of a label are already together."""
         together = rows.repartition(*self.fit.names)
         return together.selectExpr("*", f"explode(sequence({self.first}, {self.last})) AS {self.names.node}")
 
@@ -223,7 +224,7 @@ class Trailing:
 
     @property
     def _instance(self) -> list[str]:
-        """List what a window of a label is told by."""
+        """List the columns that identify a window of a label."""
         return [*self.fit.names, self.names.node]
 
     @property
@@ -238,7 +239,7 @@ class Trailing:
         return self.on_spark.words.term(look_up(self.slot, "slot", values, type))
 
     def _show(self, rows: DataFrame) -> DataFrame:
-        """Lower the states, and do what the query does after its aggregates."""
+        """Lower the states, and apply what the query does after its aggregates."""
         query, names, fit = self.query, self.names, self.fit
         keys = [f"{part.value} AS {key}" for part, key in zip(fit.keys, names.keys, strict=True)]
         values: list[Term] = [Column(names.value(place)) for place in range(len(self.types.results))]
@@ -258,7 +259,7 @@ class Trailing:
 
     @cached_property
     def _shown(self) -> list[tuple[str, str]]:
-        """List what is added to labels: the window, and the aggregates or what is shown instead of them."""
+        """List the columns added to labels: the window, and the aggregates or what is shown instead of them."""
         query = self.query
         output = [(each.name, each.sql) for each in query.parsed_output]
         values = output or [(each.name, quoted(each.name)) for each in self.types.results]
@@ -268,5 +269,5 @@ class Trailing:
 
 
 def _floor(number: str, divisor: str) -> str:
-    """Divide, rounding down, also before 1970."""
+    """Divide, rounding down, even before 1970."""
     return f"(({number} - pmod({number}, {divisor})) div {divisor})"

@@ -1,4 +1,4 @@
-"""The words of Spark SQL for terms and steps: the same text for batch and for streams."""
+"""Spark SQL for terms and steps: the same text for batch and for streams."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class SparkWords:
     names: Names
 
     def number(self, number: Number) -> str:
-        """Write a number of its type: Spark takes a plain one for an integer."""
+        """Write a number with its type: Spark reads a plain one as an integer."""
         return f"{number.value}L" if number.type == "bigint" else str(number.value)
 
     def lookup(self, lookup: Lookup) -> str:
-        """Take a value out of a list of constants, which Spark makes once."""
+        """Read a value from a list of constants, which Spark makes once."""
         return f"element_at({_array(lookup.values, lookup.type)}, {lookup.by} + 1)"
 
     def modulo(self, number: str, divisor: str) -> str:
-        """Write pmod."""
+        """Write a call of pmod."""
         return f"pmod({number}, {divisor})"
 
     def tick(self, clock: Clock, time: str) -> str:
@@ -38,11 +38,11 @@ class SparkWords:
         return write_tick(clock, time, _LOCAL)
 
     def instant(self, clock: Clock, tick: str) -> str:
-        """Write when a local day or month begins."""
+        """Write the time at which a local day or month starts."""
         return write_instant(clock, tick, _LOCAL)
 
     def sql(self, text: str) -> str:
-        """Return what is Spark SQL already."""
+        """Return text that is already Spark SQL."""
         return text
 
     def term(self, term: Term) -> str:
@@ -59,7 +59,7 @@ class SparkWords:
         return found
 
     def _entries(self, step: Explode) -> str:
-        """Write the numbers of the entries that a row has: the same for all rows, or by the row's node."""
+        """Write the numbers of a row's entries: the same for all rows, or by the row's node."""
         sources = step.sources
         own = {source: [place for place, other in enumerate(sources) if other == source] for source in sources}
         if len(own) == 1 and not step.above:

@@ -1,6 +1,6 @@
-"""How each engine that gets WITH steps says what they need: times as numbers and back, remainders, counted rows.
+"""How each engine with WITH steps writes what they need: times as numbers and back, remainders, counted rows.
 
-The text is written without knowing the type of the time column, and is right for each that it may have.
+The text is written without knowing the type of the time column, and is correct for each possible type.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ Calendar = str | None
 
 
 class Spelling(Protocol):
-    """What differs between engines."""
+    """The differences between engines."""
 
     dialect: ClassVar[type[Dialect]]
     local_time: ClassVar[LocalTime]
 
     def translate(self, tree: exp.Expr) -> exp.Expr:
-        """Return the engine's form of what is written in Spark SQL."""
+        """Return the engine's form of Spark SQL."""
 
     def microseconds(self, time: str, calendar: Calendar = None) -> str:
         """Return a time as microseconds since 1970, counted as Spark's window() does, or as a calendar does."""
 
     def epoch(self, time: str, calendar: Calendar = None) -> str:
-        """Return some constant of the type that the ends of windows over this time have."""
+        """Return a constant of the type that the ends of windows over this time have."""
 
     def moment(self, epoch: str, microseconds: str) -> str:
         """Return microseconds since 1970 as a time of that constant's type."""
@@ -42,18 +42,18 @@ class Spelling(Protocol):
 
 
 class SparkSpelling:
-    """Spark SQL; expressions of the user's stay as they are."""
+    """Spark SQL; the user's expressions stay unchanged."""
 
     dialect: ClassVar[type[Dialect]] = VerbatimSpark
     local_time: ClassVar[LocalTime] = SparkLocalTime()
 
     def translate(self, tree: exp.Expr) -> exp.Expr:
-        """Leave it as it is."""
+        """Return the tree unchanged."""
         return tree
 
     def microseconds(self, time: str, calendar: Calendar = None) -> str:
-        """Ask for the type, which costs nothing: Spark knows it before it runs, and keeps one branch."""
-        # No function turns a time without a zone into a number without going through the session's zone.
+        """Test the type in SQL, which costs nothing: Spark knows it before it runs, and keeps one branch."""
+        # No function converts a time without a zone to a number without using the session's zone.
         of_wall_clock = (
             f"unix_date(CAST({time} AS DATE)) * 86400000000L + hour({time}) * 3600000000L"
             f" + minute({time}) * 60000000L + CAST(extract(SECOND FROM {time}) * 1000000 AS BIGINT)"
@@ -75,17 +75,17 @@ class SparkSpelling:
         return f"CASE WHEN FALSE THEN {time} + INTERVAL '0' SECOND ELSE TIMESTAMP_NTZ '1970-01-01 00:00:00' END"
 
     def moment(self, epoch: str, microseconds: str) -> str:
-        """Add an interval of seconds only, which is elapsed time also where clocks are changed."""
+        """Add an interval of seconds only, which is elapsed time even where clocks change."""
         at = f"CASE typeof({epoch}) WHEN 'timestamp_ntz' THEN 0L ELSE unix_micros(CAST({epoch} AS TIMESTAMP_LTZ)) END"
         return f"{epoch} + make_interval(0, 0, 0, 0, 0, 0, ({microseconds} - {at}) * 0.000001)"
 
     def modulo(self, number: str, divisor: str) -> str:
-        """Call pmod."""
+        """Write a call of pmod."""
         return f"pmod({number}, {divisor})"
 
 
 class DuckdbLocalTime:
-    """DuckDB's words; its ICU extension knows the zones."""
+    """DuckDB's functions; its ICU extension knows the zones."""
 
     takes_later: ClassVar[bool] = True
 
@@ -108,17 +108,17 @@ class DuckdbLocalTime:
 
 
 class DuckdbSpelling:
-    """DuckDB's SQL; expressions of the user's are translated, or refused."""
+    """DuckDB's SQL; the user's expressions are translated, or refused."""
 
     dialect: ClassVar[type[Dialect]] = DuckDB
     local_time: ClassVar[LocalTime] = DuckdbLocalTime()
 
     def translate(self, tree: exp.Expr) -> exp.Expr:
-        """Translate by the table of what is known to mean the same."""
+        """Translate by the table of forms that are known to mean the same."""
         return translate(tree)
 
     def microseconds(self, time: str, calendar: Calendar = None) -> str:
-        """Call what takes times with and without a zone, and dates."""
+        """Call a function that accepts times with and without a zone, and dates."""
         return f"epoch_us({time})"
 
     def epoch(self, time: str, calendar: Calendar = None) -> str:
@@ -126,18 +126,18 @@ class DuckdbSpelling:
         return f"CASE WHEN FALSE THEN {time} ELSE TIMESTAMP '1970-01-01' END"
 
     def moment(self, epoch: str, microseconds: str) -> str:
-        """Add microseconds, which are elapsed time also where clocks are changed."""
+        """Add microseconds, which are elapsed time even where clocks change."""
         return f"{epoch} + to_microseconds({microseconds} - epoch_us({epoch}))"
 
     def modulo(self, number: str, divisor: str) -> str:
-        """Mend DuckDB's remainder where it is negative, as its number is; two for every number take twice as long."""
+        """Correct DuckDB's remainder where it is negative, like its number; two for every number take twice as long."""
         inner = number if number.isidentifier() else f"({number})"
         remainder = f"{inner} % {divisor}"
         return f"CASE WHEN {number} >= 0 THEN {remainder} ELSE (({remainder}) + {divisor}) % {divisor} END"
 
 
 def read(text: str, spelling: Spelling) -> exp.Expr:
-    """Read text of ours in the engine's own dialect."""
+    """Read internal text in the engine's own dialect."""
     return parse_one(text, dialect=spelling.dialect)
 
 

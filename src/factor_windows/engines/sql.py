@@ -1,4 +1,4 @@
-"""Plans as SQL text, which needs nothing of this library to run: one query, several, or a whole statement."""
+"""Plans as SQL text, which runs without this library: one query, several, or a whole statement."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def emit_shared(plan: Plan, *, dialect: str) -> str:
 
 
 def emit_statement(statement: Statement, plans: Sequence[Plan], *, dialect: str) -> str:
-    """Write a whole statement: its queries, what goes on around them, and what is done with the result."""
+    """Write a whole statement: its queries, the SQL around them, and the command applied to the result."""
     text = _emit_query(statement, plans, dialect=dialect)
     return statement.command.format(query=text) if statement.command else text
 

@@ -1,4 +1,4 @@
-"""A physical plan as WITH steps: one for each level, then what is shown, and what the query does with it."""
+"""A physical plan as WITH steps: one for each level, then the shown rows, and what the query does with them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SqlWords:
     prefix: str
 
     def number(self, number: Number) -> str:
-        """Write it plainly."""
+        """Write a number without a type."""
         return str(number.value)
 
     def lookup(self, lookup: Lookup) -> str:
@@ -41,7 +41,7 @@ class SqlWords:
         return f"{self.prefix}{lookup.name}"
 
     def modulo(self, number: str, divisor: str) -> str:
-        """Write it as the engine does."""
+        """Write a remainder as the engine does."""
         return self.spelling.modulo(number, divisor)
 
     def tick(self, clock: Clock, time: str) -> str:
@@ -49,7 +49,7 @@ class SqlWords:
         return write_tick(clock, time, self.spelling.local_time)
 
     def instant(self, clock: Clock, tick: str) -> str:
-        """Write when a local day or month begins."""
+        """Write the time at which a local day or month starts."""
         return write_instant(clock, tick, self.spelling.local_time)
 
     def sql(self, text: str) -> str:
@@ -77,7 +77,7 @@ class Writer:
         self.compiled = physical.compile(plan, Target(self.names, values))
 
     def text(self) -> str:
-        """Write it all, with a comment for each step."""
+        """Write the whole plan, with a comment for each step."""
         selects: list[tuple[str, exp.Expr, str]] = []
         level: list[Step] = []
         for step in self.compiled.steps[:-1]:
@@ -113,7 +113,7 @@ class Writer:
         return f"{', '.join(names)}: from {self._name(place) if place else 'events'}"
 
     def _read(self, text: str) -> exp.Expr:
-        """Read Spark SQL of the user's, or of a function's states, for this engine."""
+        """Read Spark SQL, the user's or of a function's states, for this engine."""
         return self.spelling.translate(tree_of(text))
 
     def _ours(self, text: str) -> exp.Expr:
@@ -156,7 +156,7 @@ class Writer:
         return select
 
     def _in_sessions(self, step: FindSessions, rows: exp.Expr, by: Sequence[exp.Expr]) -> exp.Expr:
-        """Add the start of each row's sessions: one begins where the row before ended more than a gap ago."""
+        """Add the start of each row's sessions: one starts where the previous row ended more than a gap ago."""
         before, first = f"{self.names.prefix}before", step.first
 
         def over(call: str, *, running: bool) -> exp.Expr:
@@ -178,7 +178,7 @@ class Writer:
     def _group(
         self, select: exp.Select, group: Group, computed: dict[str, exp.Expr], columns: ReadColumns | None
     ) -> None:
-        """Select keys, node, start, the type of times, and states; group by their places."""
+        """Select keys, node, start, the type of times, and states; group by their positions."""
         node, start = self.names.node, self.names.start
         computed = computed | {name: self._term(term) for name, term in group.constants}
         for key in self.names.keys:
@@ -197,7 +197,7 @@ class Writer:
         select.group_by(*map(exp.Literal.number, places), copy=False)
 
     def _joins(self, explode: Explode, steps: Iterable[Step]) -> list[exp.Join]:
-        """Join each row with the entries of its node, and with the steps of each where they are counted."""
+        """Join each row with the entries of its node and, where steps are counted, with each entry's steps."""
         own = self.names.prefix
         terms = [
             *(term for step in steps if isinstance(step, Filter) for term in step.conditions),
@@ -225,7 +225,7 @@ class Writer:
         return exp.alias_(self._ours(text), name)
 
     def _events(self, scan: Scan, columns: ReadColumns) -> exp.Expr:
-        """Return the events that count: the columns that are read, and the time in microseconds."""
+        """Return the events that meet the condition: the columns that are read, and the time in microseconds."""
         spelled = write(self._read(scan.time), self.spelling)
         events = exp.Select(expressions=columns.selected)
         events.append("expressions", self._named(self.spelling.microseconds(spelled, self.calendar), scan.column))
@@ -240,7 +240,7 @@ class Writer:
         return events.where(known, copy=False).subquery("events")
 
     def _shown(self, show: Show) -> exp.Select:
-        """Select every window under its names, which stand in a table with what else depends on the node."""
+        """Select every window under its names, which are in a table with everything else that depends on the node."""
         terms = (show.start, show.end, *show.values)
         by_node = {part.name: part.values for term in terms for part in parts_of(term) if isinstance(part, Lookup)}
         rows: list[tuple[int | str, ...]] = [
@@ -275,7 +275,7 @@ class Writer:
 
 
 def own_prefix(query: Query) -> str:
-    """Return what begins the names of our columns, and none in the query."""
+    """Return a prefix for internal column names that the query's names do not have."""
     texts = (*query.keys, *query.aggregates, query.where, query.time)
     return f"{free(('fw_',), ' '.join(texts))}fw_"
 
@@ -290,7 +290,7 @@ def _values(rows: Sequence[Sequence[int | str]], name: str, columns: Sequence[st
 
 
 def with_steps(steps: list[str], final: exp.Expr, spelling: Spelling) -> str:
-    """Put steps before a query, and before those that it has itself."""
+    """Put steps before a query, and before the steps that it already has."""
     with_ = final.args.get("with_")
     if with_ is not None:
         with_.pop()
@@ -300,7 +300,7 @@ def with_steps(steps: list[str], final: exp.Expr, spelling: Spelling) -> str:
 
 
 def fill(outer: str, name: str, count: int = 0) -> str:
-    """Put the names of steps in the place of results; braces of the user's own are doubled there.
+    """Replace the placeholders of results by the names of steps; braces of the user's own are doubled there.
 
     >>> fill("SELECT '{{result}}' FROM {result}", "fw_result")
     "SELECT '{result}' FROM fw_result"
@@ -309,7 +309,7 @@ def fill(outer: str, name: str, count: int = 0) -> str:
 
 
 def free(names: Sequence[str], text: str) -> str:
-    """Return what keeps names of ours apart from those in a text."""
+    """Return a prefix that keeps internal names distinct from those in a text."""
     prefix = ""
     while any(f"{prefix}{name}" in text.lower() for name in names):
         prefix += "fw_"
@@ -317,10 +317,10 @@ def free(names: Sequence[str], text: str) -> str:
 
 
 def indented(text: str) -> str:
-    """Move text to the right."""
+    """Indent text."""
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
 def one_line(text: str) -> str:
-    """Keep a comment on its line, whatever names are in it."""
+    """Keep a comment on one line, whatever names are in it."""
     return " ".join(text.split())

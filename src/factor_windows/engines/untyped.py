@@ -1,4 +1,4 @@
-"""Partial states for text that is written without knowing types: right for every type that an argument may have."""
+"""Partial states for text that is written without knowing types: correct for every type that an argument may have."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from factor_windows.functions.columns import IDENTITY
 from factor_windows.functions.table import FUNCTIONS, Engines, Function, Kind, State
 
 _DECIMALS = State("decimals", "count(CASE WHEN typeof(:x) LIKE 'decimal%' THEN :x END)", "sum(:decimals)")
-"""How many decimals were added up. Spark knows types before it runs: for others nothing of this is left to compute."""
+"""The number of decimals added. Spark knows types before it runs: for others, nothing of this remains to compute."""
 
 
 def _sum(name: str, lift: str) -> State:
-    """A sum that stays null once a part of it is: outside ANSI mode a decimal without room for its digits is null."""
+    """Return a sum that stays null once a part is: outside ANSI mode, a decimal that does not fit is null."""
     return State(name, lift, f"CASE WHEN count_if(:decimals > 0 AND :{name} IS NULL) = 0 THEN sum(:{name}) END")
 
 
 _UNTYPED: dict[str, Function] = {
     "sum": replace(FUNCTIONS["sum"], states=(_DECIMALS, _sum("sum", "sum(:x)"))),
-    # Spark's own mean adds up decimals as they are, and whole numbers as floating ones, which do not overflow.
+    # Spark's own mean adds decimals exactly, and integers as floating-point numbers, which do not overflow.
     "avg": replace(
         FUNCTIONS["avg"],
         states=(
@@ -30,7 +30,7 @@ _UNTYPED: dict[str, Function] = {
         ),
         lower="CASE WHEN :n = 0 THEN NULL WHEN typeof(:exact) LIKE 'decimal%' THEN :exact / :n ELSE :floating / :n END",
     ),
-    # Text would not do: the two instants of a repeated hour are the same text. Spark's own function goes by this hash.
+    # Text would not work: the two instants of a repeated hour have the same text. Spark's own function uses this hash.
     "approx_count_distinct": replace(
         FUNCTIONS["approx_count_distinct"],
         states=(replace(FUNCTIONS["approx_count_distinct"].states[0], lift=f"hll_sketch_agg({IDENTITY})"),),

@@ -1,4 +1,4 @@
-"""Terms as SQL text; engines differ in few words."""
+"""Terms as SQL text; engines differ only in a few words."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ _TIGHT = ("*", "div")
 
 
 class Words(Protocol):
-    """How an engine says what others say differently."""
+    """The words in which engines differ."""
 
     def number(self, number: Number) -> str:
         """Write a whole number."""
 
     def lookup(self, lookup: Lookup) -> str:
-        """Write a number by the place that a column has."""
+        """Write a number by the position that a column gives."""
 
     def modulo(self, number: str, divisor: str) -> str:
         """Write a remainder that is never negative."""
 
     def tick(self, clock: Clock, time: str) -> str:
-        """Write the number of the last tick of a clock that is not after a time."""
+        """Write the number of the last tick of a clock at or before a time."""
 
     def instant(self, clock: Clock, tick: str) -> str:
-        """Write when a tick of a clock is."""
+        """Write the time of a clock's tick."""
 
     def sql(self, text: str) -> str:
-        """Write an expression that is given in Spark SQL."""
+        """Write an expression given in Spark SQL."""
 
 
 def write_term(term: Term, words: Words) -> str:
@@ -77,7 +77,7 @@ def write_term(term: Term, words: Words) -> str:
 
 
 def _infix(call: Call, write: Callable[[Term], str]) -> str:
-    """Write an operator between two terms, with parentheses where it binds tighter than they do."""
+    """Write an operator between two terms, with parentheses where it binds more tightly than they do."""
     left, right = call.arguments
 
     def inner(part: Term, *, is_right: bool) -> str:

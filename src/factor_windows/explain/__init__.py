@@ -1,1 +1,1 @@
-"""Plans made visible: as text for people, as JSON for programs."""
+"""Explanations of plans: as text for people, as JSON for programs."""

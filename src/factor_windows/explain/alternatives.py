@@ -1,4 +1,4 @@
-"""Why a node reads what it reads: what else it could read, and what that would cost more."""
+"""Why a node reads its parent: what else it could read, and how much more that would cost."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from factor_windows.cost.model import Cost
 from factor_windows.tree import Pass, PlanNode
 
 MOST_NODES = 100
-"""In larger plans only the raw events are compared, so that explaining takes no longer than planning."""
+"""In larger plans, only the raw events are compared, so that explaining takes no longer than planning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A parent that lost."""
+    """A parent that was not chosen."""
 
     parent: str | None
     """The name of the node, or `None` for the raw events."""
     extra: Cost
-    """What reading it would cost more."""
+    """The additional cost of reading it."""
 
 
 def alternatives(plan: Pass, node: PlanNode) -> tuple[Alternative, ...]:
-    """List what else of a plan a node could read, the closest first."""
+    """List the other parents that a node of a plan could read, closest in cost first."""
     found = []
     if node.parent is not None:
         found.append(Alternative(None, plan.cost_model.price(node.node, None) - node.cost))
@@ -34,7 +34,7 @@ def alternatives(plan: Pass, node: PlanNode) -> tuple[Alternative, ...]:
 
 
 def saves(plan: Pass, node: PlanNode) -> Cost:
-    """Return what a plan would cost more without a node that nobody asked for."""
+    """Return the additional cost of a plan without one of its hidden nodes."""
     readers = plan.children(node.name)
     instead = [min(other.extra for other in alternatives(plan, reader)) for reader in readers]
     return sum(instead) - node.cost

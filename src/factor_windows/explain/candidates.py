@@ -1,4 +1,4 @@
-"""Which factor windows the search `factor` considers in each place, what they cost, and which is best."""
+"""The factor windows that the search `factor` considers in each place, their costs, and the best one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from factor_windows.search.partitioning_factor import best_partitioning_factor, 
 from factor_windows.tree import Pass
 
 LISTED = 10
-"""How many candidates of a place are shown: there can be hundreds."""
+"""The number of candidates shown per place: there can be hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Candidate:
     window: Window
     cost: Cost
     saves: Cost
-    """What the place costs less with it, its own cost included; negative if it costs more."""
+    """The cost that the place saves with it, after its own cost; negative if it costs more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,6 @@ def considered(plan: Pass) -> tuple[Considered, ...]:
 
 
 def _ranked(place: Place, windows: tuple[Window, ...]) -> tuple[Candidate, ...]:
-    """Price candidates, and put those that save most first."""
+    """Price candidates, and sort them by what they save, most first."""
     priced = (Candidate(each, place.cost.of(each, place.above), place.benefit(each)) for each in windows)
     return tuple(sorted(priced, key=lambda each: each.saves, reverse=True))

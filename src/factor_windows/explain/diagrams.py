@@ -54,7 +54,7 @@ def dot(plan: Plan) -> str:
 
 
 def _links(plan: Plan) -> Iterator[tuple[str, str, str]]:
-    """List what each node reads, and how many of it; by numbers, as nodes of two passes may have the same name."""
+    """List what each node reads, and how much; by number, because nodes of two passes may have the same name."""
     first = 0
     for each in plan.passes:
         ids = {None: "raw"} | {node.name: f"n{place}" for place, node in enumerate(each.nodes, start=first)}
@@ -63,7 +63,7 @@ def _links(plan: Plan) -> Iterator[tuple[str, str, str]]:
 
 
 def _entities(text: str) -> str:
-    """Write characters that Mermaid would take for its own by their numbers."""
+    """Replace characters that have a meaning in Mermaid by their numbers."""
     return "".join(char if char.isalnum() or char in " ,.:/()-_@" else f"#{ord(char)};" for char in text)
 
 

@@ -17,7 +17,7 @@ from factor_windows.tree import Pass
 
 
 def document(plan: Plan) -> dict[str, Any]:
-    """Describe a plan; for several queries each pass over the events, and who reads and pays what."""
+    """Describe a plan; for several queries, describe each pass over the events, and which query reads and pays what."""
     if plan.is_single:
         return _document_of_pass(plan.passes[0])
     alone, paid = costs_alone(plan), plan.shares()
@@ -69,7 +69,7 @@ def _document_of_pass(plan: Pass) -> dict[str, Any]:
 
 
 def _lengths(segmentation: Segmentation, in_units: Callable[[int], int | float]) -> dict[str, Any]:
-    """Describe a window by its three lengths; slices, which have no such lengths, by their edges."""
+    """Describe a window by its three lengths, and slices, which have no such lengths, by their edges."""
     if isinstance(segmentation, Slices):
         edges = [{"step": in_units(step), "offset": in_units(offset)} for step, offset in segmentation.edges]
         calendars = [
@@ -89,5 +89,5 @@ def _lengths(segmentation: Segmentation, in_units: Callable[[int], int | float])
 
 
 def plain(value: Cost) -> int | float:
-    """Turn an exact number into one that JSON has: whole if it is whole."""
+    """Convert an exact number to one that JSON has: an integer if it is whole."""
     return int(value) if value == value // 1 else float(value)

@@ -10,7 +10,7 @@ from factor_windows.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One operator; a window's or its multicast's carries the name of the plan's node."""
+    """One operator; those of a window or its multicast have the name of the plan's node."""
 
     kind: Literal["input", "multicast", "window", "union"]
     node: str = ""
@@ -21,7 +21,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class OperatorGraph:
-    """Links, each from the operator that emits rows to the one that reads them.
+    """Links from the operator that emits rows to the one that reads them.
 
     >>> import factor_windows as fw
     >>> query = fw.Query(time="ts", windows=[fw.tumbling("10m"), fw.tumbling("20m")], aggregates=["min(t)"])
@@ -37,7 +37,7 @@ class OperatorGraph:
 
     @classmethod
     def of(cls, plan: Plan) -> OperatorGraph:
-        """Rewrite a plan's tree; a multicast stands only where rows go more than one way."""
+        """Rewrite a plan's tree; a multicast is added only where rows go to several places."""
         links: list[tuple[Operator, Operator]] = []
 
         def send(source: Operator, targets: list[Operator]) -> None:
@@ -56,7 +56,7 @@ class OperatorGraph:
 
     @property
     def operators(self) -> tuple[Operator, ...]:
-        """List the operators, each once, in the order in which rows reach them."""
+        """List the distinct operators, in the order in which rows reach them."""
         return tuple(dict.fromkeys(operator for link in self.links for operator in link))
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""A plan as one self-contained page: time line, graphs, costs and SQL. What happens in it is `assets/page.js`."""
+"""A plan as one self-contained page: time line, graphs, costs and SQL. Its behaviour is in `assets/page.js`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from factor_windows.tree import Pass, PlanNode
 
 DIALECTS = {"spark": "Spark", "duckdb": "DuckDB", "flink": "Flink"}
 SPAN_RANGES = 3
-"""How many of the longest range the time line is long."""
+"""The length of the time line, in longest ranges."""
 SHOWN_FROM = 1_703_980_800_000_000
-"""The last day of 2023, from when calendars are drawn: January has begun nowhere yet."""
+"""The last day of 2023, from which calendars are drawn: January has not started anywhere yet."""
 MOST_INSTANCES = 2_500
-"""How many instances of a calendar are listed at most; of more, the page says about how many there are."""
+"""The most instances of a calendar that are listed; if there are more, the page says about how many."""
 LEAST_SHOWN = 0.0005
-"""Nodes with a smaller share of the naive cost are counted in one row."""
+"""Nodes with a smaller share of the naive cost are combined in one row."""
 ZOOM = (
     '<div class="zoom" hidden><button type="button" data-zoom="in" aria-label="Zoom in">+</button>'
     '<button type="button" data-zoom="out" aria-label="Zoom out">−</button>'
@@ -43,7 +43,7 @@ ZOOM = (
 
 
 def page(plan: Plan, *, measured: Timing | Mapping[str, float] | None = None) -> str:
-    """Write a plan as a page; `measured` are the times of runs, or the seconds of one: `plan`, perhaps `naive`."""
+    """Write a plan as a page; `measured` gives the times of runs, or the seconds of one: `plan`, perhaps `naive`."""
     if len(plan.passes) > 1:
         raise OptionError(f"a page explains one pass over the events; these queries need {len(plan.passes)}")
     [tree] = plan.passes
@@ -71,7 +71,7 @@ def page(plan: Plan, *, measured: Timing | Mapping[str, float] | None = None) ->
 
 
 def _in_script(text: str) -> str:
-    """Write JSON so that nothing in it can end the script that holds it."""
+    """Escape JSON so that nothing in it can end the script that contains it."""
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -83,13 +83,13 @@ def _figures(plan: Pass) -> Iterator[tuple[str, str]]:
 
 
 def _possible(plan: Pass) -> Iterator[tuple[str, str]]:
-    """List the lines that were not chosen, from node to node."""
+    """List the edges between nodes that were not chosen."""
     for node in plan.nodes:
         yield from ((other.parent, node.name) for other in alternatives(plan, node) if other.parent is not None)
 
 
 def _queries(plan: Plan) -> str:
-    """List the queries, and who pays for what."""
+    """List the queries, and what each pays for."""
     windows = {query.name: ", ".join(window.name for window in query.windows) for query in plan.queries}
     *rows, (together, alone, paid) = bill(plan)
     cells = "".join(
@@ -106,7 +106,7 @@ def _queries(plan: Plan) -> str:
 
 
 def _measured(plan: Pass, measured: Timing) -> str:
-    """Put runs beside what was predicted."""
+    """Show measured times next to the predicted ones."""
     said = str(measured)
     said = f"<p>{said[0].upper()}{said[1:]}.</p>"
     if measured.gain is None:
@@ -176,7 +176,7 @@ def _sql(write: Callable[..., str]) -> Iterator[str]:
 
 
 def _data(plan: Pass) -> dict[str, Any]:
-    """Return what the page draws."""
+    """Return the data that the page draws."""
     base = SHOWN_FROM if any(_clocks(node.window) for node in plan.nodes) else 0
     longest = max(node.window.range if isinstance(node.window, Slices) else node.window.length for node in plan.nodes)
     span = SPAN_RANGES * longest
@@ -201,16 +201,16 @@ def _data(plan: Pass) -> dict[str, Any]:
 
 
 def _clocks(segmentation: Segmentation) -> bool:
-    """Say whether a clock decides how long instances are."""
+    """Say whether the length of instances depends on a clock."""
     if isinstance(segmentation, Slices):
         return bool(segmentation.calendars)
     return any(part.clock for part in segmentation.parts)
 
 
 def _lengths(segmentation: Segmentation, base: int, span: int) -> dict[str, Any]:
-    """Say what the time line draws: lengths, or, where these differ, all instances as they are."""
+    """Return what the time line draws: lengths or, if instances differ in length, all instances themselves."""
     if isinstance(segmentation, Session):
-        # Events decide where they are.
+        # Their positions depend on the events.
         return {"instances": []}
     if _clocks(segmentation) or isinstance(segmentation, Growing):
         instances = _instances(segmentation, base, base + span)
@@ -231,7 +231,7 @@ def _lengths(segmentation: Segmentation, base: int, span: int) -> dict[str, Any]
 
 def _instances(segmentation: Window | Growing | Slices, begin: int, end: int) -> Iterator[tuple[int, int]]:
     """List the instances within a span of time, by their starts."""
-    # A start, or of one that grows the start of a step, is where one of these begins.
+    # An instance starts at a start of `pace`; for a growing window, that is the start of a step.
     pace: Window | Growing | Slices = segmentation
     if not isinstance(segmentation, Slices):
         last = segmentation.parts[-1]
@@ -245,7 +245,7 @@ def _instances(segmentation: Window | Growing | Slices, begin: int, end: int) ->
 
 
 def facts(plan: Pass, node: PlanNode) -> Iterator[tuple[str, str]]:
-    """List what there is to know about a node, as terms and what they say."""
+    """List the facts about a node, as terms and descriptions."""
     yield (
         "shown as" if node.exposed else "hidden",
         ", ".join(node.shown_as) or "added because it saves more than it costs",
@@ -270,7 +270,7 @@ def facts(plan: Pass, node: PlanNode) -> Iterator[tuple[str, str]]:
 
 
 def _formula(plan: Pass, node: PlanNode) -> str:
-    """Write a node's cost as the product that it is."""
+    """Write a node's cost as a product."""
     model = plan.cost_model
     above: Segmentation | None = next((other.window for other in plan.nodes if other.name == node.parent), None)
     factors: list[tuple[Cost, str]] = [(model.recurrence_count(node.window), "instances"), (plan.reads(node), "reads")]

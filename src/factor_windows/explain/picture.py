@@ -1,4 +1,4 @@
-"""A plan as a picture in SVG: the tree from left to right, or, if it is large, downwards; a bar for each cost."""
+"""A plan as an SVG picture: the tree from left to right or, if it is large, downwards; a bar for each cost."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from factor_windows.explain.text import listed, number, rate, reads, summary
 from factor_windows.tree import Pass
 
 NAME, NOTE = 13, 11
-"""The sizes of letters."""
+"""Font sizes."""
 LINE = 16
 PADDING = 9
 MARGIN = 16
 GAP = 12
-"""Between boxes that stand one below the other."""
+"""The vertical space between boxes."""
 BEND = 34
-"""How much room lines have to bend, left of their labels."""
+"""The space in which lines bend, left of their labels."""
 INDENT = 26
 BAR = 110
-"""The length of the bar of a node that costs all that the naive plan does; no box is narrower."""
+"""The bar length of a node that costs as much as the naive plan; no box is narrower."""
 TEXT_WIDTH = 230
 """Longer texts are broken into lines, in a picture from left to right."""
 LONG_TEXT_WIDTH = 420
 NAME_LINES, NOTE_LINES = 2, 3
 MOST_WIDTH, MOST_ROWS = 920, 12
-"""Larger trees go downwards."""
+"""Larger trees are drawn downwards."""
 
-# Text has the colour of what surrounds it, so that a notebook may be dark whatever the system is. A picture that stands
-# alone has a paper of its own.
+# Text has the colour of its surroundings, so that a notebook may be dark whatever the system is. A picture that stands
+# alone has its own background.
 STYLE = """
 .fw-plan text { font: 13px system-ui, sans-serif; fill: currentColor }
 .fw-plan .small { font-size: 11px; fill-opacity: 0.8 }
@@ -47,7 +47,7 @@ STYLE = """
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What is written in a box, and where it is."""
+    """The text of a box, and its position."""
 
     name: str | None
     """The name of the node, or `None` for the raw events."""
@@ -57,12 +57,12 @@ class Box:
     lines: tuple[str, ...]
     notes: tuple[str, ...]
     reads: str
-    """What stands at the line from its parent."""
+    """The label of the line from its parent."""
     part: float
     x: float = 0
     y: float = 0
     wide: float = 0
-    """The width of all boxes of its column, if that is more than its own."""
+    """The width of all boxes in its column, if greater than its own."""
 
     @property
     def width(self) -> float:
@@ -101,7 +101,7 @@ def picture(plan: Pass, *, across: bool | None = None, possible: Iterable[tuple[
 
 
 def figure(plan: Pass) -> str:
-    """Return the picture with what it shows as text above it, to be put into another page."""
+    """Return the picture with its description as text above it, for use in another page."""
     first, *others = summary(plan)
     lines = "".join(f"<br>{escape(line)}" for line in others)
     return f'<p><b>{escape(first)}</b>{lines}</p><div style="overflow-x:auto">{picture(plan)}</div>'
@@ -114,7 +114,7 @@ def fits_across(plan: Pass) -> bool:
 
 
 def text_width(text: str, size: float) -> float:
-    """Estimate how long a text is in a wide font; real ones are rather shorter.
+    """Estimate the width of a text in a wide font; real ones are usually narrower.
 
     >>> text_width("10 minutes", 13) < text_width("10 MINUTES", 13) < 130
     True
@@ -131,7 +131,7 @@ def _width(char: str) -> float:
 
 
 def _broken(text: str, size: float, most: float, lines: int) -> tuple[str, ...]:
-    """Break a text into lines between its words, and cut what does not fit.
+    """Break a text into lines between words, and cut what does not fit.
 
     >>> _broken("6 minutes 20 seconds / 3 minutes", 13, 170, 2)
     ('6 minutes 20 seconds /', '3 minutes')
@@ -157,7 +157,7 @@ def _cut(text: str, size: float, most: float) -> str:
 
 
 def _boxes(plan: Pass, *, is_across: bool) -> Iterator[Box]:
-    """Say what is in each box, the raw events first."""
+    """List the boxes, the raw events first."""
     most = TEXT_WIDTH if is_across else LONG_TEXT_WIDTH
     known = rate(plan)
     notes = _broken(known, NOTE, most, NOTE_LINES)
@@ -180,7 +180,7 @@ def _cut_to(text: str, most: float) -> str:
 
 
 def _across(plan: Pass) -> list[Box]:
-    """Place each box in the column of its depth: leaves one below the other, parents amid their children."""
+    """Place each box in the column of its depth: leaves below each other, parents centred on their children."""
     boxes = list(_boxes(plan, is_across=True))
     depth: dict[str | None, int] = {None: 0}
     children: dict[str | None, list[str | None]] = {}
@@ -209,7 +209,7 @@ def _across(plan: Pass) -> list[Box]:
 
 
 def _down(plan: Pass) -> list[Box]:
-    """Place each box below the one before, indented by its depth."""
+    """Place each box below the previous one, indented by its depth."""
     placed: dict[str | None, Box] = {}
     y = float(MARGIN)
     for box in _boxes(plan, is_across=False):
@@ -220,7 +220,7 @@ def _down(plan: Pass) -> list[Box]:
 
 
 def _link(above: Box, box: Box) -> list[str]:
-    """Draw the line that a box reads along: bent left of its label, or down and to the right."""
+    """Draw the line from a box's parent: bent left of its label, or down and to the right."""
     right = above.x + above.width
     if box.x < right:
         return [f'<path d="M{above.x + INDENT / 2:.1f},{above.y + above.height:.1f} V{box.middle:.1f} H{box.x:.1f}"/>']
@@ -235,7 +235,7 @@ def _link(above: Box, box: Box) -> list[str]:
 
 
 def _arc(above: Box, below: Box) -> tuple[str, float]:
-    """Draw a line that was not chosen, and say how far to the right it goes."""
+    """Draw an edge that was not chosen, and return how far to the right it extends."""
     start, end = above.x + above.width, below.x + below.width
     if below.x > start:
         half = (start + below.x) / 2

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def explain_physical(plan: Pass, events: DataFrame | None = None) -> str:
-    """Say how a plan runs on Spark: its levels, how rows are shuffled, and why; for given events, just as it will."""
+    """Describe how a plan runs on Spark: levels, shuffles, and why; given events, exactly as it will run."""
     if events is None:
         target = Target.assumed(plan.query, partitions=PARTITIONS)
         how = f", with {PARTITIONS} shuffle partitions; explain(events=...) says how it runs on your events"
@@ -35,7 +35,7 @@ def _open_instances(segmentation: Segmentation) -> int:
 
 
 def explain_streaming(plan: Pass) -> str:
-    """Say how a plan runs on a stream: its operators, their state, when results come out, what late events do."""
+    """Describe how a plan runs on a stream: operators, their state, when results come out, what late events do."""
     compiled = physical.compile(plan, Target.assumed(plan.query, streaming=True))
     plan, levels = compiled.plan, compiled.layout.levels
     count = len(levels)

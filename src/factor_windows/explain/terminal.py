@@ -10,12 +10,12 @@ from factor_windows.explain.text import Line, summary, tree
 from factor_windows.plan import Plan
 
 BAR = 16
-"""How many characters the bar of the whole naive cost has."""
+"""The length of the bar for the whole naive cost, in characters."""
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def show(plan: Plan, console: Console) -> None:
-    """Print a plan's summary and tree; plain text, if the output is no terminal."""
+    """Print a plan's summary and tree; as plain text, if the output is not a terminal."""
     if not console.is_terminal or not plan.is_single:
         console.print(Text(plan.explain()))
         return
@@ -40,7 +40,7 @@ def show(plan: Plan, console: Console) -> None:
 
 
 def bar(line: Line) -> str:
-    """Draw a share as a bar of eighths of characters; what is not nothing is seen.
+    """Draw a share as a bar of eighths of characters; any share above zero is visible.
 
     >>> [bar(Line("", "", "1", part, "")) for part in (0.0, 0.001, 0.5, 7.0)]
     ['', '▏', '████████', '████████████████']

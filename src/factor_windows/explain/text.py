@@ -1,4 +1,4 @@
-"""A plan as text: its trees, each node's cost, who reads and pays for what, the predicted gain, what changed."""
+"""A plan as text: its trees, each node's cost, which query reads and pays for what, the predicted gain, the changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LISTED = 4
-"""How many queries a line names before it only counts the others."""
+"""The number of queries that a line names before it only counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Line:
     name: str
     cost: str
     part: float
-    """The node's cost, as a share of what the naive plan costs."""
+    """The node's cost, as a share of the naive plan's cost."""
     note: str
     hidden: bool = False
     node: str = ""
@@ -41,12 +41,12 @@ class Line:
 
     @property
     def percent(self) -> str:
-        """Return the share as people read it."""
+        """Return the share as a readable percentage."""
         return f"{100 * self.part:.1f} %" if self.cost else ""
 
 
 def explain(plan: Plan, *, physical: bool, streaming: bool, events: DataFrame | None) -> str:
-    """Draw a plan's trees with a line for each node; for several queries, say who reads and who pays for what."""
+    """Draw a plan's trees with a line for each node; for several queries, say which of them read and pay for what."""
     if events is not None and not plan.is_single:
         from factor_windows.engines.spark_queries import fit_to_events
 
@@ -77,7 +77,7 @@ def headline(plan: Plan) -> str:
 
 
 def changes(before: Plan, after: Plan) -> str:
-    """Say what a plan has that another had not, and what it means for a running stream."""
+    """List what differs between two plans, and say what this means for a running stream."""
     old = {node.name: node.parent for node in before.nodes}
     new = {node.name: node.parent for node in after.nodes}
     queries = {query.name for query in before.queries}, {query.name for query in after.queries}
@@ -105,7 +105,7 @@ def changes(before: Plan, after: Plan) -> str:
 
 
 def _states(plan: Plan) -> set[tuple[str, str, Node, str]]:
-    """Say what a stream keeps: which aggregates at which node, of which events."""
+    """List the state that a stream keeps: which aggregates at which node, of which events."""
     return {
         (each.query.parsed_time.sql, each.query.where, output.node, each.query.parsed_aggregates[place].sql)
         for each in plan.passes
@@ -115,11 +115,11 @@ def _states(plan: Plan) -> set[tuple[str, str, Node, str]]:
 
 
 def costs_alone(plan: Plan) -> dict[str, Cost]:
-    """Return what each query would cost with a plan of its own."""
+    """Return the cost of each query with a plan of its own."""
     found: dict[str, Cost] = {}
     for each in plan.passes:
         model = each.cost_model
-        # The same events in the same unit of time, whatever a query would have been assumed to have alone.
+        # The same events in the same unit of time, whatever would be assumed for the query alone.
         options = replace(plan.request.options, unit=timedelta(microseconds=model.unit))
         if isinstance(model, SparkCost) and model.assumed:
             options = replace(options, rate=model.rate)
@@ -149,7 +149,7 @@ def tree(plan: Pass) -> list[Line]:
 
 
 def number(value: Cost) -> str:
-    """Write a cost so that a person can read it, however large it is.
+    """Write a cost in readable form, however large it is.
 
     >>> from fractions import Fraction
     >>> number(14535), number(Fraction(25, 2)), number(12 * 10**400)
@@ -164,7 +164,7 @@ def number(value: Cost) -> str:
 
 
 def summary(plan: Pass) -> list[str]:
-    """Say in two or three lines what is asked, what it costs, and how good that is."""
+    """Say in two or three lines what is requested, what it costs, and how good the plan is."""
     gain = (
         f"{share(plan.naive_cost, plan.cost):.1f} times cheaper" if plan.cost < plan.naive_cost else "nothing to share"
     )
@@ -177,7 +177,7 @@ def summary(plan: Pass) -> list[str]:
 
 
 def _asked(plan: Pass) -> str:
-    """Say what is asked: by one query its aggregates and keys, by several their names."""
+    """Describe the request: the aggregates and keys of one query, or the names of several."""
     if len(members := plan.workload.members) > 1:
         windows = sum(len(member.query.names) for member in members)
         names = listed([member.name for member in members])
@@ -226,7 +226,7 @@ def signed(extra: Cost) -> str:
 
 
 def rows_saved(plan: Pass, node: PlanNode) -> Cost | None:
-    """Count the rows a second that a node need not read because it does not read the events, if their rate is known."""
+    """Count the rows per second that a node saves by not reading the events, if their rate is known."""
     model = plan.cost_model
     if node.parent is None or not isinstance(model, SparkCost) or model.assumed:
         return None
@@ -247,7 +247,7 @@ def _summary_of_several(plan: Plan) -> list[str]:
 
 
 def _drawn(plan: Pass, *, is_single: bool) -> list[str]:
-    """Draw a tree: with what each node reads, or with the queries that need it."""
+    """Draw a tree, with what each node reads, or with the queries that need it."""
     lines = tree(plan)
     if is_single:
         return _aligned([(line.branch + line.name, line.cost, line.percent, line.note) for line in lines], "<>><")
@@ -258,14 +258,14 @@ def _drawn(plan: Pass, *, is_single: bool) -> list[str]:
 
 
 def bill(plan: Plan) -> list[tuple[str, str, str]]:
-    """List what each query costs alone, and its part of what is shared; what all do, last."""
+    """List what each query costs alone, and its share of the common plan; the totals come last."""
     alone, paid = costs_alone(plan), plan.shares()
     rows = [(name, number(alone[name]), number(paid[name])) for name in paid]
     return [*rows, ("together", number(sum(alone.values())), number(plan.cost))]
 
 
 def _aligned(rows: Sequence[tuple[str, ...]], sides: str) -> list[str]:
-    """Put cells under each other, each column to its side."""
+    """Align cells in columns, each column to its side."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
@@ -274,7 +274,7 @@ def _aligned(rows: Sequence[tuple[str, ...]], sides: str) -> list[str]:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Name the first few, and count the others."""
+    """List the first few names, and count the others."""
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more
 

@@ -1,4 +1,4 @@
-"""Aggregates as users write them, such as `avg(temperature) AS mean_t`, read into values."""
+"""Aggregates as users write them, such as `avg(temperature) AS mean_t`, parsed into values."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _ELSEWHERE_AGGREGATES = {
     *("approx_top_k", "bitmap_construct_agg", "bitmap_or_agg", "count_min_sketch", "grouping", "grouping_id"),
     *("histogram_numeric", "hll_sketch_agg", "hll_union_agg", "product"),
 }
-"""Spark's aggregates that are not supported here, but must not be taken for plain functions either."""
+"""Spark's aggregates that are not supported here, but must not be mistaken for plain functions either."""
 _PARTS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
-"""What may stand around a call and belongs to it."""
+"""Nodes that may wrap a call and belong to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate column of a query: a function of arguments, all in Spark SQL, under a name.
+    """One aggregate column of a query: a function call with its arguments, in Spark SQL, and a name.
 
     >>> mean = Aggregate.read("avg(temperature) FILTER (WHERE ok) AS mean_t")
     >>> mean.function.name, mean.arguments, mean.filter, mean.name
@@ -42,18 +42,18 @@ class Aggregate:
     whole: bool = False
     """Whether it needs all events at once for another reason: an order, nulls that are kept, several values."""
     ordered_by: str = ""
-    """The value that WITHIN GROUP (ORDER BY ...) gives, if it is one."""
+    """The value given by WITHIN GROUP (ORDER BY ...), if any."""
     descending: bool = False
 
     @classmethod
     def read(cls, text: str) -> Aggregate:
-        """Read one aggregate from text, perhaps with an alias."""
+        """Read one aggregate from text, with or without an alias."""
         tree, alias = parse(text, what="aggregate", error=AggregateError)
         return cls.of_tree(tree, alias or name_of(tree), text)
 
     @classmethod
     def of_tree(cls, tree: exp.Expr, name: str, text: str) -> Aggregate:
-        """Read a parsed call; `text` is what a message quotes."""
+        """Read a parsed call; `text` is quoted in error messages."""
         parts = _take_apart(tree)
         call = parts.call
         if not isinstance(call, exp.Anonymous):
@@ -92,13 +92,13 @@ class Aggregate:
 
     @property
     def kind(self) -> Kind:
-        """Say how the aggregate may be shared; distinct values cannot be merged in bounded space."""
+        """Return how the aggregate may be shared; distinct values cannot be merged in bounded space."""
         if follow_from_counts(self) is not None:
             return Kind.COUNTED
         return Kind.HOLISTIC if self.distinct or self.whole else self.function.kind
 
     def only(self, condition: str) -> str:
-        """Return the aggregate's call over those events only for which a condition holds too.
+        """Return the aggregate's call, restricted to events for which a condition also holds.
 
         >>> Aggregate.read("sum(v) FILTER (WHERE ok) AS total").only("v > 0")
         'sum(v) FILTER(WHERE ok AND v > 0)'
@@ -106,7 +106,7 @@ class Aggregate:
         return sql_of(add_filter(tree_of(self.sql), tree_of(condition)))
 
     def direct(self, *, time: str) -> str:
-        """Return the aggregate as one call over events; first and last go by event time, which Spark's own do not.
+        """Return the aggregate as one call over events; first and last use event time, unlike Spark's own.
 
         >>> Aggregate.read("first(v) FILTER (WHERE ok)").direct(time="ts")
         'min_by(v, ts) FILTER(WHERE ok)'
@@ -116,7 +116,7 @@ class Aggregate:
         return self.sql
 
     def states(self, *, time: str) -> tuple[State, ...]:
-        """List the partial states with the arguments and the filter put into their lifts; none if it has no own.
+        """List the partial states with the arguments and the filter put into their lifts; empty if it has no states.
 
         >>> [(each.lift, each.combine) for each in Aggregate.read("count(v) FILTER (WHERE ok)").states(time="ts")]
         [('count(v) FILTER(WHERE ok)', 'sum(:count)')]
@@ -124,9 +124,9 @@ class Aggregate:
         return () if self.kind >= Kind.COUNTED else self.fill(self.function.states, time=time)
 
     def fill(self, states: Iterable[State], *, time: str, guard: bool = True) -> tuple[State, ...]:
-        """Put the arguments and the filter into the lifts of states, such as other ones than the function's own.
+        """Put the arguments and the filter into the lifts of states, which need not be the function's own.
 
-        Arguments that may fail are guarded by the filter: what several lifts have in common, Spark computes before it
+        Arguments that may fail are guarded by the filter: Spark computes the common parts of several lifts before it
         looks at their filters.
 
         >>> mean = Aggregate.read("avg(CAST(code AS INT)) FILTER (WHERE kind = 'n')")
@@ -137,7 +137,7 @@ class Aggregate:
 
     @property
     def constants(self) -> dict[str, exp.Expr]:
-        """Return the arguments after the first by their names, which lowers may use."""
+        """Return the arguments after the first by name, for use in lowers."""
         return {
             name: tree_of(text) for name, text in zip(self.function.parameters[1:], self.arguments[1:], strict=False)
         }
@@ -145,7 +145,7 @@ class Aggregate:
 
 @lru_cache(maxsize=4096)
 def _filled(aggregate: Aggregate, states: tuple[State, ...], time: str, guard: bool) -> tuple[State, ...]:
-    """Fill the states of an aggregate, once for each of the many times that a plan asks."""
+    """Fill the states of an aggregate, only once although a plan asks for them many times."""
     guards = [aggregate.filter] if guard and aggregate.filter else [""]
     arguments = [tree_of(text if text == "*" else only_where(text, guards)) for text in aggregate.arguments]
     values = dict(zip(aggregate.function.parameters, arguments, strict=False)) | {"time": tree_of(time)}
@@ -165,7 +165,7 @@ def _filled(aggregate: Aggregate, states: tuple[State, ...], time: str, guard: b
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What an aggregate is written with: `call [WITHIN GROUP (order)] [FILTER (WHERE condition)] [nulls NULLS]`."""
+    """The parts of an aggregate: `call [WITHIN GROUP (order)] [FILTER (WHERE condition)] [nulls NULLS]`."""
 
     call: exp.Expr
     order: exp.Expr | None = None
@@ -174,7 +174,7 @@ class _Parts:
 
 
 def _take_apart(tree: exp.Expr) -> _Parts:
-    """Split an aggregate into what it is written with; Spark also takes `first(x IGNORE NULLS)`."""
+    """Split an aggregate into its parts; Spark also accepts `first(x IGNORE NULLS)`."""
     parts = _Parts(tree)
     while True:
         tree = parts.call
@@ -195,27 +195,27 @@ def _take_apart(tree: exp.Expr) -> _Parts:
 
 
 def _ordered_value(function: Function, order: exp.Expr | None) -> exp.Expr | None:
-    """Return what is ordered by, where that is the value, and only one."""
+    """Return the expression to order by, if it is the value, and the only one."""
     ordered = order.expressions if order is not None and function.order == "value" else []
     return ordered[0] if len(ordered) == 1 else None
 
 
 def is_call(tree: exp.Expr | None) -> bool:
-    """Say whether an expression is an aggregate, with what belongs to it."""
+    """Say whether an expression is an aggregate, including its filter and the like."""
     while isinstance(tree, _PARTS):
         tree = tree.this
     return isinstance(tree, exp.Anonymous) and tree.name.lower() in FUNCTIONS
 
 
 def unknown(name: str, text: str) -> AggregateError:
-    """Return what to say about a function that is none of the known aggregates, such as a user's own."""
+    """Return the error for a function that is not a known aggregate, such as a user-defined one."""
     near = near_functions(name)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(sorted(FUNCTIONS))}"
     return AggregateError(f"aggregate {text!r} uses the unknown function {name!r}; {hint}")
 
 
 def near_functions(name: str) -> list[str]:
-    """List the aggregate functions whose names are most like another.
+    """List the aggregate functions with the most similar names.
 
     >>> near_functions("AVRAGE"), near_functions("frobnicate")
     (['avg'], [])
@@ -224,7 +224,7 @@ def near_functions(name: str) -> list[str]:
 
 
 def aggregate_inside(tree: exp.Expr) -> str:
-    """Return the first aggregate call inside an expression, or nothing."""
+    """Return the first aggregate call inside an expression, or an empty text."""
     for call in tree.find_all(exp.Anonymous):
         if call.name.lower() in FUNCTIONS or call.name.lower() in _ELSEWHERE_AGGREGATES:
             return sql_of(call)
@@ -232,7 +232,7 @@ def aggregate_inside(tree: exp.Expr) -> str:
 
 
 def add_filter(call: exp.Expr, *conditions: exp.Expr) -> exp.Expr:
-    """Add conditions to an aggregate, to what conditions it already has."""
+    """Add conditions to an aggregate, in addition to those it already has."""
     if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
         return type(call)(this=add_filter(call.this, *conditions))
     if isinstance(call, exp.Filter):
@@ -277,7 +277,7 @@ def _check_arguments(function: Function, arguments: list[exp.Expr], distinct: bo
 
 
 def _is_number(holds: Callable[[float], bool]) -> Callable[[exp.Expr], bool]:
-    """Return what says whether an argument is a constant number with a property."""
+    """Return a check whether an argument is a constant number with a property."""
     return lambda argument: isinstance(argument, exp.Literal) and not argument.is_string and holds(float(argument.this))
 
 
@@ -292,4 +292,4 @@ _CONSTANTS: dict[str, tuple[str, Callable[[exp.Expr], bool]]] = {
     "share": ("a number from 0 to 1, or an array of them,", _is_share),
     "accuracy": ("a positive whole number", _is_number(lambda number: number > 0 and number == int(number))),
 }
-"""Parameters that take constants only: which these are."""
+"""The parameters that only accept constants, and which constants these are."""

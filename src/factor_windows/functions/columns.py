@@ -1,4 +1,4 @@
-"""The columns of partial states that all aggregates of a query need together; equal ones are kept once."""
+"""The columns of partial states that all aggregates of a query need together; equal states are kept once."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from factor_windows.functions.expression import fill_template, sql_of
 from factor_windows.functions.state import State
 
 IDENTITY = "CASE WHEN NOT :x IS NULL THEN xxhash64(:x) END"
-"""What is equal exactly where values of any type are, but for one pair in 2^64: Spark's own sketch goes by it, too."""
+"""Equal exactly where values of any type are, except for one pair in 2^64; Spark's own sketch uses it, too."""
 
 
 class StateColumns:
-    """Collects the states of aggregates, each in a column of its own."""
+    """Collects the states of aggregates, each in its own column."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix

@@ -1,7 +1,8 @@
-"""Functions that follow from how often each value occurs: percentiles, the mode, and all of DISTINCT values.
+"""Functions computed from how often each value occurs: percentiles, the mode, and all functions of DISTINCT values.
 
-Their parts are counts by value, one row for each value, which merge as any count does (docs/theory.md). What is made of
-all rows of an instance at the end is one expression over aggregates, in which `:x` is the value and `:n` its count.
+Their partial results are counts by value, one row for each value, which merge as any count does (docs/theory.md). The
+final result, made from all rows of an instance, is one expression over aggregates, in which `:x` is the value and `:n`
+its count.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from factor_windows.functions.aggregate import Aggregate
 
 _OTHERWISE_DISTINCT = {"any_value", "first", "last", "listagg", "mode"}
-"""Functions whose DISTINCT is another thing than the function of the distinct values that are not null."""
+"""Functions whose DISTINCT form differs from the function of the distinct non-null values."""
 _CONSTANTS = ("share", "accuracy", "deviation")
 _KNOWN = "NOT :x IS NULL"
 _PAIRS = f"collect_list(named_struct('x', :x, 'n', :n)) FILTER (WHERE {_KNOWN} AND :n > 0)"
@@ -27,18 +28,18 @@ _ALL = f"sum(:n) FILTER (WHERE {_KNOWN})"
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How an aggregate follows from the rows of values: `merged` over them all."""
+    """How an aggregate is computed from the rows of values: `merged` over all of them."""
 
     values: tuple[str, ...]
-    """The arguments that make up a value; one of which any is null is none."""
+    """The arguments that make up a value; it does not count if any of them is null."""
     merged: str
-    """A template over `:x` and, if it says how often, `:n`; of several arguments over `:x0`, `:x1`, ..."""
+    """A template over `:x` and, if it uses counts, `:n`; with several arguments, over `:x0`, `:x1`, ..."""
     frequency: str = ""
-    """How often each event counts, if that is not once."""
+    """How often each event counts, if not once."""
 
 
 def follow_from_counts(aggregate: Aggregate) -> Counted | None:
-    """Say how an aggregate follows from counts of values, if it does.
+    """Return how an aggregate is computed from value counts, if it can be.
 
     >>> from factor_windows.functions.aggregate import Aggregate
     >>> follow_from_counts(Aggregate.read("count(DISTINCT a, b)"))
@@ -63,7 +64,7 @@ def follow_from_counts(aggregate: Aggregate) -> Counted | None:
         case "percentile_disc" if aggregate.ordered_by:
             return Counted(value, _shares(arguments[0], _last_first if aggregate.descending else _first_that_reaches))
         case "mode" if aggregate.ordered_by or not aggregate.whole:
-            # Of values that occur as often as others, the smallest is as good as any, where any will do.
+            # Among equally frequent values, the smallest is as good as any, where any will do.
             last = aggregate.ordered_by and aggregate.descending
             most = "max_by(:x, struct(:n, :x))" if last else "min_by(:x, struct(-:n, :x))"
             return Counted(value, f"{most} FILTER (WHERE {_KNOWN} AND :n > 0)")
@@ -71,7 +72,7 @@ def follow_from_counts(aggregate: Aggregate) -> Counted | None:
 
 
 def _of_distinct(aggregate: Aggregate) -> Counted | None:
-    """Return f over the rows of values: f(DISTINCT x) is just that."""
+    """Return f over the rows of values, which is exactly f(DISTINCT x)."""
     function, arguments = aggregate.function, aggregate.arguments
     passing = " FILTER (WHERE :n > 0)" if aggregate.filter else ""
     if aggregate.whole or function.name in _OTHERWISE_DISTINCT:
@@ -85,20 +86,20 @@ def _of_distinct(aggregate: Aggregate) -> Counted | None:
 
 
 def _shares(share: str, write: Callable[[str], str]) -> str:
-    """Write what one share of the values is, or an array of what each of several is."""
+    """Write the value at one share, or an array of the values at several shares."""
     tree = parse_once(share)
     if not isinstance(tree, exp.Array):
         return f"CASE WHEN {_ALL} > 0 THEN {write(share)} END"
-    # None of them is null, which Spark must know for the type to be that of its own.
+    # None of them is null, and Spark must know it for the type to be the same as its own.
     each = ", ".join(f"coalesce({write(sql_of(one))}, 0D)" for one in tree.expressions)
     return f"CASE WHEN {_ALL} > 0 THEN array({each}) END"
 
 
 def _from_the_top(share: str) -> str:
-    """Return a percentile of values in falling order: that of the negative ones, with the sign changed back.
+    """Return a percentile of values in descending order: that of the negated values, with the sign changed back.
 
-    Both interpolate between the same numbers but for their signs, so no digit is lost. NaN, the greatest of all, comes
-    first, and has no negative; among the negative numbers it takes the place of the least.
+    Both interpolate between the same numbers except for their signs, so no digit is lost. NaN, the greatest value,
+    comes first and has no negative; among the negated numbers it takes the place of the least.
     """
     value = "CAST(:x AS DOUBLE)"
     turned = f"percentile(CASE WHEN isnan({value}) THEN double('-Infinity') ELSE -{value} END, {share}, :n)"
@@ -107,7 +108,7 @@ def _from_the_top(share: str) -> str:
 
 
 def _first_that_reaches(share: str, pairs: str = f"array_sort({_PAIRS})") -> str:
-    """Return the first value of those in order with which a share of all is reached."""
+    """Return the first value, in order, at which a share of all values is reached."""
     needed = f"CAST(ceil({_ALL} * double({share})) AS BIGINT)"
     start = f"named_struct('least', {needed}, 'n', 0L, 'x', CAST(NULL AS DOUBLE))"
     more = "named_struct('least', a.least, 'n', a.n + p.n, 'x', CAST(p.x AS DOUBLE))"

@@ -1,4 +1,4 @@
-"""Spark SQL expressions as values: read once, checked, and written back so that nothing can break out of its place.
+"""Spark SQL expressions as values: parsed once, checked, and written back so that nothing can escape its context.
 
 Used for keys, the time column, and the arguments and filters of aggregates.
 """
@@ -32,11 +32,11 @@ _ONE_VALUE = (exp.Condition, exp.Filter, exp.IgnoreNulls, exp.Interval, exp.Resp
 
 
 DOUBLE_QUOTED = "double_quoted"
-"""Where a literal notes how it was written, if it was in double quotes."""
+"""The key under which a literal keeps its original text, if it was in double quotes."""
 
 
 class VerbatimSpark(Spark):
-    """Spark SQL with every function kept under the name that the user wrote."""
+    """Spark SQL that keeps every function under the name that the user wrote."""
 
     class Tokenizer(Spark.Tokenizer):
         """Reads a doubled quote inside a string as one quote, as Spark does since 4.0."""
@@ -44,17 +44,17 @@ class VerbatimSpark(Spark):
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 
     class Parser(SparkParser):
-        """Reads calls as they stand; only what has a grammar of its own, such as CAST, is treated specially."""
+        """Reads calls literally; only those with a grammar of their own, such as CAST, are treated specially."""
 
         def _parse_any(self) -> exp.Expr | None:
-            """Tell the aggregate any(x) from the quantifier of LIKE ANY (...)."""
+            """Distinguish the aggregate any(x) from the quantifier of LIKE ANY (...)."""
             quantifies = self._tokens[self._index - 2].text.upper() in ("LIKE", "ILIKE")
             if quantifies or not self._match(TokenType.L_PAREN, advance=False):
                 return self.expression(exp.Any(this=self._parse_bitwise()))
             return self.expression(exp.Anonymous(this="any", expressions=self._parse_wrapped_csv(self._parse_lambda)))
 
         def _parse_text(self, token: Token) -> exp.Expr:
-            """Read text, and keep how it stands: whether what is in double quotes is a name is the session's affair."""
+            """Read text, and keep its original form: whether text in double quotes is a name depends on the session."""
             text = self.expression(exp.Literal(this=token.text, is_string=True), token)
             if self.sql[token.start] == '"':
                 text.meta[DOUBLE_QUOTED] = self.sql[token.start : token.end + 1]
@@ -79,13 +79,13 @@ class VerbatimSpark(Spark):
         }
 
     class Generator(SparkGenerator):
-        """Writes literals as they stood: in double quotes, with a type before them, or with a suffix."""
+        """Writes literals in their original form: in double quotes, with a type before them, or with a suffix."""
 
         def literal_sql(self, expression: exp.Literal) -> str:
             return str(expression.meta.get(DOUBLE_QUOTED) or super().literal_sql(expression))
 
         def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
-            """Write a cast, or the literal that it was read from, of which Spark knows that it is not null."""
+            """Write a cast, or the literal that it was read from, which Spark knows is not null."""
             if is_typed_literal(expression):
                 return f"{self.sql(expression, 'to')} {self.sql(expression, 'this')}"
             if _is_decimal_literal(expression):
@@ -93,17 +93,17 @@ class VerbatimSpark(Spark):
             return str(super().cast_sql(expression, safe_prefix))
 
         def trycast_sql(self, expression: exp.TryCast) -> str:
-            """Write a cast as what it was read from."""
+            """Write a cast in its original form."""
             return self.cast_sql(expression) if _is_decimal_literal(expression) else super().trycast_sql(expression)
 
 
 def is_typed_literal(cast: exp.Expr) -> bool:
-    """Say whether a cast was read from such as DATE '2024-01-01'; CAST itself is read as another kind of node."""
+    """Say whether a cast was read from a literal such as DATE '2024-01-01'; CAST itself is read as another node."""
     return type(cast) is exp.Cast and isinstance(cast.this, exp.Literal) and cast.this.is_string
 
 
 def _is_decimal_literal(cast: exp.Cast) -> bool:
-    """Say whether a cast is what 1.50BD is read as: text with just the digits that its type has."""
+    """Say whether a cast was read from a literal such as 1.50BD: text with exactly the digits of its type."""
     text = cast.this
     if not cast.to.is_type(exp.DType.DECIMAL) or not isinstance(text, exp.Literal) or not text.is_string:
         return False
@@ -114,7 +114,7 @@ def _is_decimal_literal(cast: exp.Cast) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A scalar expression and the name of the column it makes."""
+    """A scalar expression and the name of its column."""
 
     sql: str
     name: str
@@ -126,17 +126,17 @@ class Expression:
 
 @lru_cache(maxsize=4096)
 def parse_once(text: str) -> exp.Expr:
-    """Return the tree of Spark SQL that is known to be valid, the same one each time: callers do not change it."""
+    """Return the tree of Spark SQL known to be valid, the same one each time: callers must not change it."""
     return parse_one(text, dialect=VerbatimSpark)
 
 
 def tree_of(text: str) -> exp.Expr:
-    """Return the tree of Spark SQL that is known to be valid, a copy for each caller."""
+    """Return the tree of Spark SQL known to be valid, a copy for each caller."""
     return parse_once(text).copy()
 
 
 def fill_template(template: str, values: Mapping[str, exp.Expr]) -> exp.Expr:
-    """Put trees in the place of the placeholders of a template.
+    """Replace the placeholders of a template by trees.
 
     >>> sql_of(fill_template("sum(:x) / :n", {"x": tree_of("v + 1")}))
     'sum(v + 1) / :n'
@@ -145,7 +145,7 @@ def fill_template(template: str, values: Mapping[str, exp.Expr]) -> exp.Expr:
 
 
 def parse(text: str, *, what: str, error: type[FactorWindowsError]) -> tuple[exp.Expr, str]:
-    """Parse one expression, and tell its alias apart; a mistake becomes `error`, in one sentence."""
+    """Parse one expression and return it with its alias; raise `error` with one sentence if it is invalid."""
     if not isinstance(text, str):
         raise error(f"{what} {text!r} is not text; write it in Spark SQL, such as 'device' or 'upper(city) AS city'")
     if not text.strip():
@@ -181,7 +181,7 @@ def sql_of(tree: exp.Expr) -> str:
 
 
 def calls_over(text: str, window: str) -> str:
-    """Let the aggregates of an expression, its innermost calls, look at the rows of a window.
+    """Apply the aggregates of an expression, its innermost calls, to the rows of a window.
 
     >>> calls_over("flatten(collect_list(part))", "ORDER BY t")
     'flatten(collect_list(part) OVER (ORDER BY t))'
@@ -195,7 +195,7 @@ def calls_over(text: str, window: str) -> str:
 
 
 def name_fields(call: exp.Expr) -> None:
-    """Write struct(...) with the names that Spark gives its fields now, before other columns stand in it.
+    """Name the fields of struct(...) as Spark does now, before its columns are replaced.
 
     >>> tree = tree_of("struct(k, max(v), x.y, 1 AS one)")
     >>> name_fields(tree)
@@ -214,7 +214,7 @@ def name_fields(call: exp.Expr) -> None:
 
 
 def quoted(name: str) -> str:
-    """Write a name so that Spark takes it as it is, whatever it contains.
+    """Quote a name so that Spark reads it literally, whatever it contains.
 
     >>> quoted("a`b")
     '`a``b`'
@@ -223,7 +223,7 @@ def quoted(name: str) -> str:
 
 
 def canonicalize(tree: exp.Expr, *, case_sensitive: bool = False) -> exp.Expr:
-    """Return an expression so that all ways to write the same are equal: without parentheses, with all names quoted.
+    """Return a canonical form, equal for all ways to write an expression: without parentheses, with all names quoted.
 
     >>> canonicalize(tree_of("(`K`) || 'X'")) == canonicalize(tree_of("k || 'X'"))
     True
@@ -240,7 +240,7 @@ def canonicalize(tree: exp.Expr, *, case_sensitive: bool = False) -> exp.Expr:
 
 
 def same_expression(one: str, other: str) -> bool:
-    """Say whether two expressions are the same but for parentheses, and for quotes and case of names.
+    """Say whether two expressions are the same except for parentheses, and for quotes and case of names.
 
     >>> same_expression("(`ts`)", "TS"), same_expression("f(ts)", "fts")
     (True, False)
@@ -250,7 +250,7 @@ def same_expression(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def conjuncts(condition: str) -> tuple[str, ...]:
-    """List the conditions that must all hold for one to hold.
+    """List the conditions whose conjunction is this condition.
 
     >>> conjuncts("ok AND (v > 1 OR v < 0) AND v > 1")
     ('ok', 'v > 1 OR v < 0', 'v > 1')
@@ -269,7 +269,7 @@ def conjuncts(condition: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def depends_on(expression: str) -> frozenset[str] | None:
-    """List the columns that an expression is computed from; `None` if they do not decide it.
+    """List the columns that an expression is computed from; `None` if they do not determine it.
 
     >>> sorted(depends_on("substr(device, 1, n)") or ()), depends_on("v + rand()")
     (['device', 'n'], None)
@@ -283,7 +283,7 @@ def depends_on(expression: str) -> frozenset[str] | None:
 
 
 def columns_of(expression: str) -> frozenset[str]:
-    """List all names that may be a column's in an expression: fields of structs are written like columns of tables.
+    """List all names in an expression that may be columns: fields of structs are written like columns of tables.
 
     >>> sorted(columns_of("sum(reading.v) FILTER (WHERE ok)"))
     ['ok', 'reading', 'v']
@@ -293,7 +293,7 @@ def columns_of(expression: str) -> frozenset[str]:
 
 
 def dependent_keys(keys: Iterable[str], by: frozenset[str]) -> frozenset[str]:
-    """Return those keys that other ones decide: expressions over them.
+    """Return the keys that are determined by others, as expressions over them.
 
     >>> sorted(dependent_keys(["device", "site", "substr(device, 1, 3)"], by=frozenset({"device"})))
     ['substr(device, 1, 3)']
@@ -303,7 +303,7 @@ def dependent_keys(keys: Iterable[str], by: frozenset[str]) -> frozenset[str]:
 
 
 def determinants(keys: frozenset[str]) -> frozenset[str]:
-    """Leave out the keys that others of them decide."""
+    """Return the keys that are not determined by others."""
     return keys - dependent_keys(keys, by=keys)
 
 

@@ -1,4 +1,4 @@
-"""Expressions over aggregates, such as `max(v) - min(v) AS spread`: the calls in them, and what is made of these."""
+"""Expressions over aggregates, such as `max(v) - min(v) AS spread`: their calls, and the expressions over them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from factor_windows.functions.naming import prefix_until_free
 
 @dataclass(frozen=True, slots=True)
 class Formulas:
-    """What a query's aggregates ask for: calls, each in a column of its own, and expressions over these columns."""
+    """A query's aggregates: calls, each in its own column, and expressions over these columns."""
 
     calls: tuple[Aggregate, ...]
     shown: tuple[Expression, ...]
-    """What is shown, as expressions over the calls' columns; empty if that is the calls themselves."""
+    """The result as expressions over the calls' columns; empty if it is the calls themselves."""
 
     @classmethod
     def read(cls, texts: Sequence[str], keys: Mapping[str, str]) -> Formulas:
-        """Read aggregates; `keys` are columns that may stand beside calls, by their SQL.
+        """Read aggregates; `keys` are the columns allowed next to calls, by their SQL.
 
         >>> found = Formulas.read(["max(v)", "max(v) - min(v) AS spread"], {})
         >>> [(call.sql, call.name) for call in found.calls]
@@ -59,7 +59,7 @@ class Formulas:
 
 
 def _check(tree: exp.Expr, formula: exp.Expr, known: set[str], text: str) -> None:
-    """Refuse what is no expression over aggregates: one without any, or with columns of single events."""
+    """Refuse texts that are not expressions over aggregates: without aggregates, or with columns of single events."""
     inner = aggregate_inside(formula)
     if inner:
         raise unknown(inner.partition("(")[0], text)

@@ -1,4 +1,4 @@
-"""Guards: expressions that may fail, computed only where somebody asks for them."""
+"""Guards: expressions that may fail are computed only where they are needed."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _NEVER_FAIL = {
     *("try_divide", "try_mod", "try_multiply", "try_subtract", "ucase", "unix_date", "unix_micros", "unix_seconds"),
     *("upper", "weekday", "weekofyear", "xxhash64", "year"),
 }
-"""Functions that have a value, perhaps null, for all arguments of their types."""
+"""Functions with a value, perhaps null, for all arguments of their types."""
 _NEVER_FAIL_NODES = (
     *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Case, exp.If, exp.Connector),
     *(exp.Not, exp.Is, exp.Like, exp.ILike, exp.RegexpLike, exp.Dot, exp.Trim, exp.Substring, exp.Extract),
     *(exp.DPipe, exp.Var, exp.DataType),
 )
 _COERCING = {"coalesce", "greatest", "if", "ifnull", "least", "nullif", "nvl", "nvl2"}
-"""Functions that bring their arguments to one type: beside a number, text is cast to a number, which may fail."""
+"""Functions that convert their arguments to one type: next to a number, text is cast to a number, which may fail."""
 
 
 @lru_cache(maxsize=4096)
 def can_fail(expression: str) -> bool:
-    """Say whether an expression may end with an error for some values, such as a cast of text that is no number.
+    """Say whether an expression may raise an error for some values, such as a cast of text that is not a number.
 
     >>> can_fail("upper(device)"), can_fail("device = 'a'"), can_fail("CAST(code AS INT)"), can_fail("a / b")
     (False, False, True, True)
@@ -39,10 +39,10 @@ def can_fail(expression: str) -> bool:
 
 
 def in_order(condition: str) -> str:
-    """Write a condition so that no part of it is evaluated where one before it has decided already.
+    """Write a condition so that no part of it is evaluated where an earlier part has already decided.
 
-    Spark computes what several conditions have in common first, even if AND guards it; it leaves what CASE guards. The
-    result is true where the condition is, and false or null elsewhere.
+    Spark computes common parts of several conditions first, even if AND guards them; it does not do so for parts that
+    CASE guards. The result is true where the condition is, and false or null elsewhere.
 
     >>> in_order("kind = 'n' AND CAST(code AS INT) > 3")
     "CASE WHEN kind = 'n' THEN CAST(code AS INT) > 3 ELSE FALSE END"
@@ -66,7 +66,7 @@ def only_where(expression: str, conditions: Sequence[str]) -> str:
 
 
 def either(conditions: Sequence[str]) -> str:
-    """Write what holds where one of several conditions does.
+    """Write a condition that holds where one of several conditions does.
 
     >>> either(["a", "b"]), either(["a"])
     ('(a) OR (b)', 'a')

@@ -33,7 +33,7 @@ _FORMS: dict[type[exp.Expr], str] = {
     exp.Where: "{this}",
     **{kind: f"({{this}} {symbol} {{expression}})" for kind, symbol in _SYMBOLS.items()},
 }
-"""How expressions are written, with the names of their parts."""
+"""Templates of expressions, with the names of their parts."""
 _SPELLED = {"ceil": "CEIL", "floor": "FLOOR", "log10": "LOG10", "power": "POWER", "sqrt": "SQRT"}
 """Functions whose names Spark writes in capitals."""
 _RENAMED = {"array_agg": "collect_list", "dateadd": "timestampadd"}
@@ -48,7 +48,7 @@ _DEFAULTS = {
     "unix_timestamp": (2, "yyyy-MM-dd HH:mm:ss"),
     "from_unixtime": (2, "yyyy-MM-dd HH:mm:ss"),
 }
-"""Arguments that Spark adds: how many there then are, and the last of them."""
+"""Arguments that Spark adds: their resulting number, and the last of them."""
 _CASTS = {"bigint", "binary", "boolean", "date", "double", "float", "int", "smallint", "string", "timestamp", "tinyint"}
 """Functions that are casts."""
 _SUFFIXES = ("BIGINT", "DECIMAL", "DOUBLE", "FLOAT", "SMALLINT", "TINYINT")
@@ -71,11 +71,11 @@ def name_of(tree: exp.Expr) -> str:
 
 
 def full_name_of(tree: exp.Expr) -> str:
-    """Name a column by all that it is made by, as Spark does: functions in lower case, operations in parentheses."""
+    """Name a column by its full expression, as Spark does: functions in lower case, operations in parentheses."""
     form = _FORMS.get(type(tree))
     if form is not None:
         text = form.format_map(defaultdict(str, {part: _spelled(value) for part, value in tree.args.items()}))
-        # A time moved by an interval has no parentheses.
+        # A time shifted by an interval has no parentheses.
         bare = type(tree) in _SYMBOLS and isinstance(tree.expression, exp.Interval)
         text = text.removeprefix("(").removesuffix(")") if bare else text
         return f"(NOT {text})" if tree.args.get("negate") else text
@@ -86,7 +86,7 @@ def full_name_of(tree: exp.Expr) -> str:
 
 
 def _spelled(value: object) -> str:
-    """Write a part of an expression, which may be a list of them."""
+    """Write a part of an expression, which may be a list of parts."""
     if isinstance(value, list):
         return ", ".join(map(_spelled, value))
     return full_name_of(value) if isinstance(value, exp.Expr) else ""
@@ -154,7 +154,7 @@ def _literal(tree: exp.Expr) -> str:
 def _cast(tree: exp.Expr) -> str:
     kind = tree.args["to"].sql(dialect="spark")
     if isinstance(tree.this, exp.Literal) and isinstance(tree, exp.TryCast) and kind.startswith(_SUFFIXES):
-        # What is written 5L is read as a cast.
+        # A literal such as 5L is read as a cast.
         return _number(tree.this.name)
     if isinstance(tree.this, exp.Literal) and kind in ("DATE", "TIMESTAMP"):
         return f"{kind} '{tree.this.name}'"
@@ -185,7 +185,7 @@ def _within(tree: exp.Expr) -> str:
     listed = []
     explicit = tree.this.name.lower() in ("listagg", "string_agg")
     for ordered in tree.expression.expressions:
-        # Spark takes mode's order for one of preference, and writes it the other way round.
+        # Spark reads mode's order as one of preference, and writes it the other way round.
         down = bool(ordered.args.get("desc")) != (tree.this.name.lower() == "mode")
         nulls = f" {'DESC NULLS LAST' if down else 'ASC NULLS FIRST'}" if explicit else " DESC" if down else ""
         listed.append(f"{full_name_of(ordered.this)}{nulls}")

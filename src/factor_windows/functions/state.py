@@ -1,8 +1,8 @@
-"""Partial states: what a node carries for those that read it, and the sets of them that several functions share.
+"""Partial states: what a node carries for its readers, and the sets of states that several functions share.
 
 Lifts, combines and lowers are Spark SQL with placeholders: `:x`, `:y`, ... are the arguments, `:time` is the event
-time, and a state goes by its own name. A lift is one aggregate call, perhaps with a FILTER, so that the user's own
-FILTER can be added to it. A combine may use the states before its own; its innermost calls are aggregates.
+time, and a state has its own name. A lift is one aggregate call, perhaps with a FILTER, so that the user's own FILTER
+can be added to it. A combine may use the states before its own; its innermost calls are aggregates.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Literal
 
 
 class Kind(IntEnum):
-    """How a function may be shared, from the most lenient to the strictest."""
+    """How a function may be shared, from the most lenient kind to the strictest."""
 
     OVERLAP_SAFE = 1
-    """Overlapping parts do no harm: reads from covers and partitions (Paper: Theorem 6)."""
+    """Overlapping parts are harmless: reads from covers and partitions (Paper: Theorem 6)."""
     MERGEABLE = 2
     """Disjoint parts can be merged: reads from partitions (Paper: Theorem 5)."""
     COUNTED = 3
-    """Mergeable over one more key: it follows from how often each value occurs, and such counts merge (theory.md)."""
+    """Mergeable with the value as one more key: computed from how often each value occurs; counts merge (theory.md)."""
     HOLISTIC = 4
-    """No part of bounded size helps: reads raw events only."""
+    """No partial result of bounded size helps: reads raw events only."""
 
 
 Fold = Literal["", "least", "greatest", "add"]
@@ -30,7 +30,7 @@ Fold = Literal["", "least", "greatest", "add"]
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What one state takes: it is made, moved and merged in as much time as so many rows of plain numbers.
+    """The cost of one state: making, shuffling and merging it takes as long as this many rows of plain numbers.
 
     >>> Weight(12.0, per_accuracy=0.0075).of(accuracy=10_000)
     87.0
@@ -38,12 +38,12 @@ class Weight:
 
     rows: float = 1.0
     per_accuracy: float = 0.0
-    """How much more for each unit of the accuracy that is asked for: a sketch takes its memory at once."""
+    """The additional cost per unit of the requested accuracy: a sketch allocates its memory at once."""
     is_object: bool = False
-    """Whether Spark adds events to an object, for which it sorts them by group as soon as there are many groups."""
+    """Whether Spark adds events to an object; it then sorts them by group as soon as there are many groups."""
 
     def of(self, accuracy: int) -> float:
-        """Return how many rows it is like, for an accuracy."""
+        """Return the equivalent number of rows, for an accuracy."""
         return self.rows + self.per_accuracy * accuracy
 
 
@@ -58,18 +58,18 @@ class State:
     lift: str
     combine: str
     fixed: bool = False
-    """Whether it takes a fixed number of bytes if its type does, so that Spark updates it in place."""
+    """Whether its size is fixed if its type's is, so that Spark updates it in place."""
     fold: Fold = ""
     """How the states of several slots merge inside a row: by `least`, `greatest` or `add`; empty if they cannot."""
     kind: Kind = Kind.MERGEABLE
-    """Whether parts that overlap can be merged, too."""
+    """Whether overlapping parts can be merged, too."""
     by_time: bool = False
-    """Whether it goes by the order of event times."""
+    """Whether it depends on the order of event times."""
     weight: Weight = NUMBER
 
 
 def added(name: str, lift: str) -> State:
-    """Return a state whose parts are summed.
+    """Return a state whose parts are added.
 
     >>> added("n", "count(:x)").combine
     'sum(:n)'
@@ -82,10 +82,10 @@ PAIRS = added("n", "regr_count(:y, :x)")
 
 
 def sum_and_count(argument: str = ":x", *, of: str = "", careful: bool = False) -> tuple[State, State]:
-    """Return what a mean is made from: of one argument, or of those values whose other argument `of` is known.
+    """Return the states of a mean: of one argument, or of its values where the other argument `of` is known.
 
-    A careful sum fails in no part. It is null where it has overflown, which the count tells from no values at all, and
-    stays so through all levels.
+    A careful sum never fails in a part. It is null where it has overflowed, which the count distinguishes from no
+    values at all, and stays null through all levels.
     """
     known = f" FILTER (WHERE NOT {of} IS NULL)" if of else ""
     count = PAIRS if of else COUNT
@@ -96,13 +96,13 @@ def sum_and_count(argument: str = ":x", *, of: str = "", careful: bool = False) 
 
 
 HALVES = (added("high", "sum(shiftright(:x, 32))"), added("low", "sum(:x & 4294967295L)"))
-"""A sum of 64-bit numbers that no part can overflow: their high and their low halves, summed apart."""
+"""A sum of 64-bit numbers that no part can overflow: their high and their low halves, added separately."""
 JOINED_HALVES = "(:high + shiftright(:low, 32)) * 4294967296L + (:low & 4294967295L)"
-"""The sum itself; the multiplication overflows exactly if it does, and then does what the session wants done."""
+"""The sum itself; the multiplication overflows exactly if the sum does, and then behaves as the session requires."""
 
 
 def guarded(value: str, overflow: str = ":n + 9223372036854775807L < 0") -> str:
-    """Return a value made from a careful sum; where that has overflown, Spark's own error, or null without ANSI mode.
+    """Return a value made from a careful sum; where that has overflowed, Spark's own error, or null without ANSI mode.
 
     The default `overflow` adds to the greatest number: an error in ANSI mode, and true without it.
     """
@@ -110,15 +110,15 @@ def guarded(value: str, overflow: str = ":n + 9223372036854775807L < 0") -> str:
 
 
 def merged_mean(mean: str) -> str:
-    """The mean of all parts: the plain mean of the parts' means, corrected by how these go with the parts' sizes."""
+    """Return the mean of all parts: the plain mean of the parts' means, corrected by their relation to the sizes."""
     return f"avg(:{mean}) + regr_sxy(:n, :{mean}) / sum(:n)"
 
 
 def merged_moment(moment: str, x: str, y: str) -> str:
-    """The co-moment of all parts: sum(c) + sum(n * (x - overall x) * (y - overall y)), x and y being the parts' means.
+    """Return the co-moment of all parts: sum(c) + sum(n * (x - overall x) * (y - overall y)), x and y the parts' means.
 
-    The textbook's difference of sums of squares loses all digits far from zero. Here only deviations from the plain
-    means are multiplied, and Spark's own regr_sxy, which is careful about them, does it (docs/decisions.md).
+    The textbook difference of sums of squares loses all digits far from zero. Here only deviations from the plain means
+    are multiplied, by Spark's own regr_sxy, which is careful about them (docs/decisions.md).
     """
     together = f"regr_sxy(:n * :{y}, :{x}) - avg(:{y}) * regr_sxy(:n, :{x})"
     return f"sum(:{moment}) + {together} - regr_sxy(:n, :{x}) * regr_sxy(:n, :{y}) / sum(:n)"
@@ -156,5 +156,5 @@ ENDS_X, ENDS_Y = _ends("x", "y"), _ends("y", "x")
 
 
 def varies(name: str) -> str:
-    """Say whether an argument has different values: by its ends, as the mean of equal values may be a digit off."""
+    """Say whether an argument has different values, by its ends: the mean of equal values may be off by a digit."""
     return f"(:m2_{name} > 0 AND (:least_{name} < :most_{name} OR isnan(:m2_{name})))"

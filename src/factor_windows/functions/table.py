@@ -1,4 +1,4 @@
-"""Every aggregate function as data: its partial states, how they lower to its result, and how it may be written."""
+"""Every aggregate function as data: its partial states, how they lower to its result, and its syntax."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from factor_windows.functions.state import State as State
 
 
 class Engines(IntEnum):
-    """Which engines can merge the states of a function, from the fewest to the most."""
+    """The engines that can merge the states of a function, from fewest to most."""
 
     TYPED_SPARK = 1
-    """Spark, and only where the types of the arguments are known."""
+    """Spark, and only if the types of the arguments are known."""
     SPARK = 2
     """Spark, which alone has the sketches, or arrays of arrays."""
     SPARK_AND_DUCKDB = 3
@@ -47,39 +47,39 @@ class Function:
     states: tuple[State, ...] = ()
     lower: str = ""
     optional: int = 0
-    """How many of the last parameters may be left out."""
+    """The number of parameters at the end that may be omitted."""
     default: str = ""
-    """What stands for the last parameter if it is left out, in SQL; empty if nothing does."""
+    """The default of the last parameter, in SQL; empty if there is none."""
     variadic: bool = False
-    """Whether it takes more values than one, or `*`."""
+    """Whether it takes several values, or `*`."""
     takes_nulls: bool = False
     """Whether it takes IGNORE NULLS and RESPECT NULLS."""
     order: Literal["", "rows", "value"] = ""
-    """What WITHIN GROUP (ORDER BY ...) gives, if it is taken: the order of `rows`, or the `value`."""
+    """What WITHIN GROUP (ORDER BY ...) gives, if it is allowed: the order of `rows`, or the `value`."""
     engines: Engines = Engines.SPARK_AND_DUCKDB
     counted: bool = False
-    """Whether it has no states of its own, but follows from how often each value occurs."""
+    """Whether it has no states of its own, but is computed from how often each value occurs."""
     own_weight: Weight | None = None
-    """What Spark's own function keeps for each group, if that is another thing than the states."""
+    """What Spark's own function keeps for each group, if not the states."""
 
     @property
     def kind(self) -> Kind:
-        """Say how the function may be shared: as its strictest state."""
+        """Return how the function may be shared: the kind of its strictest state."""
         return max((state.kind for state in self.states), default=Kind.COUNTED if self.counted else Kind.HOLISTIC)
 
     @property
     def by_time(self) -> bool:
-        """Say whether the function goes by the order of event times."""
+        """Say whether the function depends on the order of event times."""
         return any(state.by_time for state in self.states)
 
 
 def _itself(name: str, *, fold: Fold = "", kind: Kind = Kind.OVERLAP_SAFE) -> Function:
-    """A function whose result is its own state, such as bool_or."""
+    """Return a function whose result is its own state, such as bool_or."""
     return Function(name, ("x",), (State(name, f"{name}(:x)", f"{name}(:{name})", True, fold, kind),), f":{name}")
 
 
 def _by(choose: str, by: str, *, by_time: bool = False) -> tuple[State, ...]:
-    """States of the value of one event: the one whose `by` is smallest or greatest."""
+    """Return the states for the value of one event: the one whose `by` is smallest or greatest."""
     value = State("value", f"{choose}_by(:x, {by})", f"{choose}_by(:value, :by)", kind=Kind.OVERLAP_SAFE)
     return chosen("by", choose, by, by_time=by_time), value
 
@@ -87,7 +87,7 @@ def _by(choose: str, by: str, *, by_time: bool = False) -> tuple[State, ...]:
 # Weights are measured (docs/decisions.md).
 _LIST_WEIGHT = Weight(5.0, is_object=True)
 _LIST = (State("list", "collect_list(:x)", "flatten(collect_list(:list))", weight=_LIST_WEIGHT),)
-"""All values that are not null; in the order of parts, as Spark promises none."""
+"""All values that are not null, in the order of parts; Spark promises no order."""
 _SET = (
     State(
         "set",
@@ -97,7 +97,7 @@ _SET = (
         weight=_LIST_WEIGHT,
     ),
 )
-# A part without any event that passes a FILTER has null, which must not be taken for the value of an event.
+# A part in which no event passes a FILTER has null, which must not be mistaken for the value of an event.
 _ANY_VALUE = (State("value", "any_value(:x)", "any_value(:value, TRUE)", kind=Kind.OVERLAP_SAFE),)
 _HLL_WEIGHT, _KLL_WEIGHT = Weight(8.0, is_object=True), Weight(12.0, per_accuracy=0.0075, is_object=True)
 _HLL = (State("sketch", "hll_sketch_agg(:x)", "hll_union_agg(:sketch)", kind=Kind.OVERLAP_SAFE, weight=_HLL_WEIGHT),)
@@ -198,4 +198,4 @@ _SYNONYMS = {
 }
 FUNCTIONS = {function.name: function for function in _ALL}
 FUNCTIONS |= {synonym: FUNCTIONS[name] for synonym, name in _SYNONYMS.items()}
-"""By their names, those that Spark also has for them among these."""
+"""The functions by name, including Spark's synonyms."""

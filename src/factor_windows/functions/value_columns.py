@@ -17,19 +17,19 @@ from factor_windows.functions.state import State
 
 @dataclass(frozen=True, slots=True)
 class ValueKey:
-    """A value, perhaps of several parts, as one more key of rows."""
+    """A value, of one or several parts, as one more key of rows."""
 
     columns: tuple[str, ...]
     """The columns of rows that hold it; null in rows of other values."""
     parts: tuple[str, ...]
-    """What computes it from an event, in Spark SQL."""
+    """The expressions that compute it from an event, in Spark SQL."""
 
 
 class ValueColumns:
     """The values that the aggregates of a query are counted by.
 
-    Where there are several, each event is given to an entry for each of them, and all that is not counted goes with the
-    first.
+    If there are several, each event is assigned to an entry for each of them, and everything that is not counted goes
+    with the first.
 
     >>> aggregates = [Aggregate.read(text) for text in ("median(v)", "count(DISTINCT v)", "count(DISTINCT a, b)")]
     >>> columns = ValueColumns(aggregates, "fw_")
@@ -61,11 +61,11 @@ class ValueColumns:
         return tuple(self._keys.values())
 
     def key(self, counted: Counted) -> ValueKey:
-        """Return the value that an aggregate is about."""
+        """Return the value that an aggregate counts."""
         return self._keys[counted.values]
 
     def add(self, layout: StateColumns, aggregate: Aggregate) -> str:
-        """Add the counts that an aggregate follows from; return how, from all rows of an instance."""
+        """Add the counts that an aggregate is computed from; return how, from all rows of an instance."""
         counted = follow_from_counts(aggregate)
         assert counted is not None
         own = self.key(counted).columns
@@ -76,7 +76,7 @@ class ValueColumns:
         return layout.add(aggregate, self._only(place, _counts(aggregate, counted)), _careful(merged, counted))
 
     def ride_along(self, states: Iterable[State]) -> tuple[State, ...]:
-        """Lift what is not counted in the first entry only."""
+        """Lift states that are not counted in the first entry only."""
         return self._only(0, states)
 
     def _only(self, place: int, states: Iterable[State]) -> tuple[State, ...]:
@@ -87,7 +87,7 @@ class ValueColumns:
 
 
 def _counts(aggregate: Aggregate, counted: Counted) -> tuple[State, ...]:
-    """Return how often each value occurs, among the events that pass the filter."""
+    """Return states that count how often each value occurs among the events that pass the filter."""
     if ":n" not in counted.merged:
         return ()
     often = only_where(counted.frequency, [aggregate.filter]) if counted.frequency else ""

@@ -1,4 +1,4 @@
-"""What the states of a query take beyond plain numbers: those that plans merge, and those of Spark's own functions."""
+"""The extra cost of a query's states over plain numbers: of those that plans merge, and those of Spark's functions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from factor_windows.functions.aggregate import Aggregate
 from factor_windows.functions.state import Weight
 
 ACCURACY = 10_000
-"""Spark's own accuracy, if nobody asks for another."""
+"""Spark's own default accuracy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much more a row takes than one of numbers, in such rows, and how many objects each event is added to."""
+    """The extra cost of a row over one of numbers, in such rows, and the number of objects each event is added to."""
 
     states: float = 0.0
     objects: int = 0
@@ -24,7 +24,7 @@ class Weights:
 
     @classmethod
     def of(cls, aggregates: Iterable[Aggregate]) -> Weights:
-        """Add up what several aggregates have; equal states are kept once.
+        """Add up the weights of several aggregates; equal states are kept once.
 
         >>> Weights.of([Aggregate.read("sum(v)")])
         Weights(states=0.0, objects=0, own=0.0, own_objects=0)
@@ -47,7 +47,7 @@ class Weights:
 
     @property
     def of_own(self) -> Weights:
-        """Return the weights where Spark's own functions run, instead of those of states."""
+        """Return the weights where Spark's own functions run, instead of those of the states."""
         return Weights(self.own, self.own_objects, self.own, self.own_objects)
 
 

@@ -1,4 +1,4 @@
-"""How a plan runs: `physical.compile(plan, target)` decides it once; engines write it down as it is."""
+"""How a plan runs: `physical.compile(plan, target)` decides it once, and engines only render it."""
 
 from factor_windows.physical.compiler import compile as compile  # noqa: A004
 from factor_windows.physical.physical_plan import PhysicalPlan as PhysicalPlan

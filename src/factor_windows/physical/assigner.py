@@ -1,4 +1,4 @@
-"""Window assigners: which instances of a node a row of another one, or an event, belongs to."""
+"""Window assigners: which instances of a node a row of another node, or an event, belongs to."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from factor_windows.functions.table import Kind
 ALWAYS = 2**62
 """A lag or an age that no row exceeds."""
 RAW = -1
-"""The number of the raw events where nodes go by their place in the plan."""
+"""The number of the raw events, where nodes are numbered by their position in the plan."""
 EVERYWHERE: tuple[Progression, ...] = ((1, 0),)
-"""Edges at every microsecond: the last one that is not after a time is the time itself."""
+"""Edges at every microsecond: the last edge at or before a time is the time itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Assigner:
     """The instances of one node that a row of another belongs to.
 
     A row that starts at p belongs to those at f, f - stride, f - 2 * stride, ..., `steps` of them, where f is the last
-    of `edges` that is not after p. All count microseconds, or ticks of the clock of the node that is assigned to.
+    of `edges` at or before p. All are in microseconds, or in ticks of the target node's clock.
     """
 
     source: int
@@ -33,13 +33,13 @@ class Assigner:
     steps: int = 1
     stride: int = 0
     max_lag: int = ALWAYS
-    """No instance starts longer before f than this: where the last stride would be too long, it is cut."""
+    """No instance starts longer before f than this: if the last stride would exceed it, it is shortened."""
     max_age: int = ALWAYS
-    """The row must start at most this long after the instance does."""
+    """The row must start at most this long after the instance."""
     grid: Progression = (1, 0)
-    """Where instances start; what is not there is no instance."""
+    """Where instances start; a start that is not on it is not an instance."""
     before: int = ALWAYS
-    """Only rows that start before this are taken: each later one is an instance by itself, and needs no other."""
+    """Only rows that start before this are assigned: each later row is already an instance, and needs no other."""
 
     @property
     def passes_through(self) -> bool:
@@ -52,14 +52,14 @@ class Assigner:
 
 
 def assign(source: int, target: int, parent: Segmentation | None, child: Segmentation, kind: Kind) -> Assigner:
-    """Say which instances of a child a row of its parent, or an event, belongs to."""
+    """Return the assigner of a parent's row, or of an event, to the instances of a child."""
     if isinstance(child, Slices):
         return Assigner(source, target, child.edges)
     if isinstance(child, Session):
-        # When it begins is found among the rows, not from the row alone.
+        # The session's start depends on other rows, not on this row alone.
         return Assigner(source, target)
     if isinstance(child, Growing):
-        # To the steps from its own on; those of the next period are not among them.
+        # A row belongs to the steps from its own on, but not to those of the next period.
         step = child.step
         return Assigner(source, target, ((step.slide, step.offset),), child.steps, -step.slide)
     if parent is None or is_partition(parent):
@@ -72,7 +72,7 @@ def assign(source: int, target: int, parent: Segmentation | None, child: Segment
 
 
 def _from_pieces(source: int, target: int, child: Window, piece: int) -> Assigner:
-    """Assign the instances that hold the piece: those that start at or before it, and end after its start."""
+    """Assign the instances that contain the piece: those that start at or before it, and end after its start."""
     steps = -(-child.range // child.slide)
     always = child.range % child.slide == 0
     grid = ((child.slide, child.offset),)
@@ -80,7 +80,7 @@ def _from_pieces(source: int, target: int, child: Window, piece: int) -> Assigne
 
 
 def _from_all_inside(source: int, target: int, child: Window, parent: Window) -> Assigner:
-    """Assign the instances that hold the whole of the row's, as the paper has it."""
+    """Assign the instances that contain the row's instance entirely, as in the paper."""
     spare = child.range - parent.range
     steps = spare // child.slide + 1
     latest = steps * child.slide - parent.slide

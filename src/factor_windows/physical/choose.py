@@ -1,4 +1,4 @@
-"""The choice of a layout: how deep, in pane rows or not, and how rows are shuffled; by rows read and written."""
+"""The choice of a layout: how many levels, with or without pane rows, and how rows are shuffled, by rows processed."""
 
 from __future__ import annotations
 
@@ -18,34 +18,35 @@ from factor_windows.physical.work import PARTITIONS, Work
 from factor_windows.tree import Pass
 
 CHUNK_RANGES = 64
-"""How many times the longest range a chunk of time is long: 1/64 of the rows are then sent to two chunks."""
+"""The length of a chunk of time in longest ranges: 1/64 of the rows are then sent to two chunks."""
 LONGEST_CHUNK = 10**18
-"""So that no sum of times leaves 64 bits, in microseconds."""
+"""The longest chunk in microseconds, so that no sum of times exceeds 64 bits."""
 KEYS_PER_PARTITION = 2
-"""From how many keys for each partition on hashing them spreads the work well enough, so that no chunks are needed."""
+"""From this many keys per partition on, hashing them spreads the work well enough, so no chunks are needed."""
 KEYS_TO_SCAN = 16
-"""From how many keys on rows that are scanned go by key alone: they do not grow before, so few tasks do."""
+"""From this many keys on, rows that are scanned go by key alone: they do not grow before, so few tasks are enough."""
 MERGES_PER_PARTITION = 300_000
-"""How many rows are merged in a partition at most, if more partitions help: rows grow there, which Spark, judging
-partitions by their size before that and joining small ones, does not foresee. Others are left to Spark."""
+"""The most rows to merge in a partition, if more partitions help; other partition counts are left to Spark.
+
+Rows grow there, which Spark does not foresee: it joins small partitions by their size before that."""
 FINER = 4
-"""How many times as many partitions as a session's shuffles have there are at most then."""
+"""The number of partitions is then at most this many times that of a session's shuffles."""
 MANY_PARTITIONS = 128
-"""And how many at most."""
+"""And at most this many."""
 WORTH_A_LEVEL = 1.05
-"""How much less work a level more must leave: shallow plans are easier to read and surer to do well."""
+"""The factor by which one more level must reduce work: shallow plans are easier to read and more predictable."""
 MICRO_BATCH = 250_000
-"""How many events a micro-batch of a stream is taken to have, at least; a fast one has more."""
+"""The least number of events assumed in a micro-batch of a stream; a fast stream has more."""
 TRIGGER = 10_000_000
-"""How many microseconds of a fast stream a micro-batch is taken to hold."""
+"""The time that a micro-batch of a fast stream is assumed to span, in microseconds."""
 OPERATOR = 250e6
-"""What a stateful operator takes in every micro-batch, whatever its rows, in nanoseconds: it commits its state."""
+"""The price of a stateful operator in every micro-batch, whatever its rows, in nanoseconds: it commits its state."""
 FEW_EVENTS = 200_000
-"""So few events are not looked at, and may be brought together by key even if nobody knows how many keys there are."""
+"""Batches of fewer events are not looked at, and may be shuffled by key even if the number of keys is unknown."""
 ASSUMED_EVENTS = 1e7
-"""How many events a batch is taken to have, if nobody knows."""
+"""The number of events assumed in a batch, if unknown."""
 DENSITIES = (3.0, 0.1)
-"""How many events of a key an instance of the shortest node may have, if nobody knows, beside as many as assumed."""
+"""Events of a key per instance of the shortest node to consider, if unknown, besides the assumed number."""
 
 
 def choose_layout(
@@ -58,11 +59,11 @@ def choose_layout(
     scans: bool = False,
     from_panes: bool = False,
 ) -> Layout:
-    """Choose the depth, lay out the levels, and choose how rows are shuffled, in pane rows if these are allowed.
+    """Choose the levels, lay them out, and choose how rows are shuffled, with pane rows if allowed.
 
-    Where shuffled rows can be reused, levels may show what they compute, and where they can be scanned in order of
-    time, long hopping windows may be made so. With `from_panes`, what reads the raw events is kept by somebody, and all
-    else is made of it.
+    If shuffled rows can be reused, levels may show what they compute; if they can be scanned in order of time, long
+    hopping windows may be made that way. With `from_panes`, the nodes that read the raw events are stored, and
+    everything else is made from them.
     """
     cost = spark_cost(plan)
     if streaming:
@@ -98,7 +99,7 @@ def choose_layout(
 
 
 def _chains(plan: Pass, layout: Layout) -> bool:
-    """Say whether a stream's operators can follow each other: nothing can follow sessions, which come out late."""
+    """Say whether a stream's operators can follow each other: nothing can follow sessions, which are output late."""
     early = (place for level in layout.levels[:-1] for place in level.nodes)
     return not any(isinstance(plan.nodes[place].window, Session) for place in early)
 
@@ -112,10 +113,10 @@ def least_regret(
     scans: bool = False,
     or_naive: bool = False,
 ) -> tuple[float, SparkCost]:
-    """Return how many nanoseconds not knowing how dense events are may cost, and the density to take them for.
+    """Return the nanoseconds that not knowing the density of events may cost, and the model with the density to assume.
 
-    Each density has its best layout. Of these that one is taken which loses least, against the others, where it loses
-    most. The query as it is may be one of them.
+    Each density has its best layout. The one chosen loses least to the others in its worst case. The unchanged query
+    may be one of them.
     """
     cost = spark_cost(plan)
     shortest = min(float(mean_length(node.window)) for node in plan.nodes)
@@ -135,7 +136,7 @@ def least_regret(
 
 
 def spark_cost(plan: Pass) -> SparkCost:
-    """Return the prices that a plan was made with, or, for one by the paper's costs, Spark's for the same stream."""
+    """Return the prices that a plan was made with or, if it used the paper's costs, Spark's for the same stream."""
     cost = plan.cost_model
     if isinstance(cost, SparkCost):
         return cost
@@ -143,12 +144,12 @@ def spark_cost(plan: Pass) -> SparkCost:
 
 
 def work_of(plan: Pass, cost: SparkCost, partitions: int) -> Work:
-    """Return what counts the work of a plan's layouts."""
+    """Return the work of a plan's layouts."""
     return CountingWork(plan, cost, partitions) if cost.values else Work(plan, cost, partitions)
 
 
 def _distributions(layout: Layout, plan: Pass, partitions: int, cost: SparkCost) -> Iterator[Layout]:
-    """List the ways in which rows may come to where they are needed."""
+    """List the possible distributions of a layout's rows."""
     yield layout
     if plan.has_several_keys or layout.asides:
         return
@@ -163,17 +164,17 @@ def _distributions(layout: Layout, plan: Pass, partitions: int, cost: SparkCost)
         yield replace(layout, distribution=Distribution.BY_KEY)
         return
     if any(isinstance(node.window, Growing | Session) for node in plan.nodes):
-        # Rows are given to instances that end later, in any chunk.
+        # Rows are assigned to instances that end later, in any chunk.
         return
     chunk = max(plan.longest, min(CHUNK_RANGES * plan.longest, LONGEST_CHUNK))
     if layout.pane_row:
-        # No row lies in two chunks.
+        # No row is in two chunks.
         chunk = -(-chunk // layout.pane_row.window.range) * layout.pane_row.window.range
     yield replace(layout, distribution=Distribution.BY_KEY_AND_CHUNK, chunk=chunk)
 
 
 def _partitions(layout: Layout, work: Work) -> int | None:
-    """Say into how many partitions rows are moved, where so much is done with them that Spark's number is too few."""
+    """Return the number of partitions to shuffle to, if there is too much work for Spark's own number."""
     if layout.distribution in (Distribution.BY_LEVEL, Distribution.ONE_PARTITION):
         return None
     counts, partitions = work.count(layout), work.partitions
@@ -184,7 +185,7 @@ def _partitions(layout: Layout, work: Work) -> int | None:
 
 
 def _notes(layout: Layout, work: Work) -> Iterator[str]:
-    """Say how rows are packed and shuffled, and why."""
+    """Explain how rows are packed and shuffled, and why."""
     plan, cost = work.plan, work.cost
     if layout.pane_row:
         yield _pane_row_note(layout.pane_row, plan)

@@ -1,4 +1,4 @@
-"""From a plan to what runs: the layout is chosen once, and written down as steps."""
+"""Compile a plan: choose the layout once, and write it as steps."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ from factor_windows.tree import Pass
 
 
 def compile(plan: Pass, target: Target, layout: Layout | None = None) -> PhysicalPlan:
-    """Decide how a plan runs on a target, unless the layout is given, and write it down as steps."""
+    """Decide how a plan runs on a target, unless the layout is given, and write it as steps."""
     if not target.values.shared or target.is_one_operator:
         plan = plan.naive()
     if target.has_windows:
@@ -94,7 +94,7 @@ class _Compiler:
         self.names, self.values = target.names, target.values
         self.event_keys = tuple(f"{key}_" for key in self.names.keys) if plan.has_several_keys else self.names.keys
         self.needs = plan.needs([each.states for each in target.values.results])
-        # Panes tell sessions where their events begin and end; those that are kept may be asked for some later.
+        # Panes give sessions the times of their first and last events; stored panes may be read by sessions later.
         self.ends = (self.names.first, self.names.last) if plan.query.has_sessions or target.keeps_panes else ()
         self.counts = ValueSteps(plan, target.names, target.values)
         self.longest = plan.longest
@@ -102,7 +102,7 @@ class _Compiler:
         self.chunk = (self.names.chunk,) if by_chunk else ()
 
     def first_steps(self) -> Iterator[Step]:
-        """Write down the way of an event to the rows of the first level."""
+        """Write the steps from an event to the rows of the first level."""
         query = self.plan.query
         keys = tuple((name, key.sql) for name, key in zip(self.event_keys, query.parsed_keys, strict=True))
         yield Scan(query.where, query.parsed_time.sql, keys, self.names.time)
@@ -115,7 +115,7 @@ class _Compiler:
         yield from self._pack() if self.layout.pane_row else self._level(self.layout.levels[0], None)
 
     def later_steps(self) -> Iterator[Step]:
-        """Write down the way from there to the result."""
+        """Write the steps from the first level to the result."""
         if self.target.has_windows:
             yield from window_steps(self.plan, self.layout, self.values)
             yield self._show(None)
@@ -132,13 +132,13 @@ class _Compiler:
         yield self._show(last)
 
     def _level(self, level: Level, above: Level | None) -> Iterator[Step]:
-        """Give each row, of the level above or an event, to its instances, and group by instance."""
+        """Assign each row of the level above, or each event, to its instances, and group by instance."""
         is_first, is_last = above is None, level is self.layout.levels[-1]
         begin: Term = Column(self.names.time if is_first else self.names.start)
         entries = level.entries
         if self.layout.asides and not is_first:
-            # Of a plain column Spark would ask, before rows are shuffled, that it is not null, for conditions that need
-            # it: which would make them other rows than those that are shown.
+            # If a plain column is in a condition, Spark adds a not-null check before rows are shuffled: they would then
+            # differ from the rows that are shown.
             begin = Call("greatest", (begin, Number(-ALWAYS)))
         sessions = self._sessions(level, above)
         if sessions and not self.target.streaming:
@@ -149,7 +149,7 @@ class _Compiler:
         if ticks:
             yield Project(tuple((name, Tick(clock, begin)) for clock, name in ticks.items()), keeps_others=True)
         sources = tuple(each.source for each, _ in entries)
-        # What was shown already may be read by nobody.
+        # Nothing may read nodes that were already shown.
         others = above is not None and self.layout.asides and not set(above.nodes) <= set(sources)
         if len(entries) > 1 or not level.is_flat or others:
             counts = None if level.is_flat else self._counts(level)
@@ -160,7 +160,7 @@ class _Compiler:
         if self.chunk and not is_first:
             conditions.append(self._inside_chunk(start, is_last=is_last))
         if level.scanned is not None and self.target.keeps_panes:
-            # Of several rows of one pane only those at the ends have what all of them merge to.
+            # Of several rows of one pane, only those at the ends hold the merged state of all.
             gap = Column(self.names.next) - Column(self.names.previous)
             conditions.append(self._or_scanned(level, Number(1), gap - self._passed(level.scanned)) >= 1)
         if conditions:
@@ -172,7 +172,8 @@ class _Compiler:
             else Number(level.nodes[0], "int")
         )
         clocks = self._clocks_of_nodes(level)
-        # Rows are grouped by their ticks. When these are is asked of what is left, unless a stream has to know.
+        # Rows are grouped by their ticks. The times of ticks are computed after grouping, unless a stream has to know
+        # them.
         told = self._counted_start(level, begin) if clocks else start
         instance: list[Named] = [(self.names.start, told), *([(self.names.node, node)] if by_node else [])]
         chunk = () if is_first else self.chunk
@@ -207,7 +208,7 @@ class _Compiler:
             yield self._aside(level)
 
     def _sessions(self, level: Level, above: Level | None) -> FindSessions | None:
-        """Find the sessions that rows of the level above, or events, are given to."""
+        """Find the sessions that rows of the level above, or events, are assigned to."""
         names, found = self.names, [each.target for each in level.assigners if finds_sessions(self.plan, each)]
         if not found:
             return None
@@ -223,14 +224,15 @@ class _Compiler:
         return ScanBlocks(by, names.start, window.range, offset, tuple(self._merges()), names.previous, names.next)
 
     def _passed(self, node: int) -> Term:
-        """Return how much of the time between the panes before and after has been passed, at a step of a scan."""
+        """Return how much of the time between the panes before and after has passed, at a step of a scan."""
         return Column(self.names.step) * window_of(self.plan.nodes[node].node).slide
 
     def _counts(self, level: Level) -> Term:
-        """Count the instances that a row is given to.
+        """Count the instances that a row is assigned to.
 
-        A prefix belongs to those that end with its pane, or with an empty one after it, and a suffix to those that
-        start with its pane, or with an empty one before it. The start of a block has a prefix alone: the whole block.
+        A prefix belongs to the instances that end with its pane, or with an empty pane after it, and a suffix to those
+        that start with its pane, or with an empty pane before it. The start of a block has a prefix alone: the whole
+        block.
         """
         usual = self._by_entry("steps", [each.steps for each, _ in level.entries], "int")
         if level.scanned is None:
@@ -242,33 +244,33 @@ class _Compiler:
         return self._or_scanned(level, usual, count)
 
     def _or_scanned(self, level: Level, usual: Term, own: Term) -> Term:
-        """Return a term of its own for the entry that is given prefixes and suffixes."""
+        """Return a separate term for the entry that receives prefixes and suffixes."""
         if len(level.entries) == 1:
             return own
         nodes = [each.target if each.target == level.scanned else -1 for each, _ in level.entries]
         return Call("case", (self._by_entry("scan", nodes, "int"), usual, Number(level.scanned or 0, "int"), own))
 
     def _is_prefix(self, node: int) -> Term:
-        """Say whether a step of a scan is one of the first ones, which give an instance the prefix."""
+        """Say whether a step of a scan is one of the first ones, which assign the prefix to an instance."""
         return self._passed(node) < Column(self.names.next) - Column(self.names.start)
 
     def _found_by_group(self, step: FindSessions, level: Level) -> Sessions:
-        """Let a group find the sessions; a pane that belongs to one comes when the watermark has passed the pane."""
+        """Let a group find the sessions; a pane of a session arrives when the watermark has passed the pane."""
         found = [each for each in level.assigners if finds_sessions(self.plan, each)]
         gaps = tuple((each.target, _session(self.plan.nodes[each.target].window).gap) for each in found)
         delays = (self.plan.nodes[each.source].window.longest for each in found if each.source != RAW)
         return Sessions(gaps, step.first, step.last, max(delays, default=0))
 
     def _side_by_side(self, above: Level | None) -> tuple[str, ...]:
-        """Name what tells apart the rows in which sessions are found: keys, and the node where there are several."""
+        """List the columns within which sessions are found: the keys, and the node if there are several."""
         keys = self.names.keys if above else self.event_keys
         return (*keys, *([self.names.node] if above and len(above.nodes) > 1 else []))
 
     def _aside(self, level: Level) -> Aside:
-        """Show what a level computes, so that no later one passes it on, and what its rows are as well."""
+        """Show the nodes of a level, and the nodes whose rows are the same, so that no later level passes them on."""
         node, start = Column(self.names.node), Column(self.names.start)
         same = {
-            # It comes after what it reads, and so has the greater number of both.
+            # A node comes after what it reads, so it has the greater number of the two.
             each.source: Call("greatest", (only_if(start >= each.before, Number(place, "int")), node))
             for place, each in self.layout.same(level).items()
         }
@@ -277,7 +279,7 @@ class _Compiler:
     def _clocks_of_nodes(self, level: Level) -> dict[int, Clock]:
         """Return the clocks of the nodes of a level whose rows are grouped by ticks."""
         if self.target.streaming or not self.target.has_columns or self.layout.appended is not None:
-            # What was appended is counted, and beside it rows pass through that have their times.
+            # Appended rows are in ticks, while rows that pass through already have times.
             return {}
         return {each.target: clock for each in level.assigners if (clock := self._clock(each)) is not None}
 
@@ -286,7 +288,7 @@ class _Compiler:
         return self._or_session(level, self._on_clocks(level, plain, lambda clock: self._tick(level, clock, begin)))
 
     def _or_session(self, level: Level, start: Term) -> Term:
-        """Return the start of a session, for entries of such, and that of the others."""
+        """Return the start of a session for entries of sessions, and the usual start for the others."""
         entries = level.entries
         if level.scanned is not None:
             window, passed = window_of(self.plan.nodes[level.scanned].node), self._passed(level.scanned)
@@ -294,7 +296,7 @@ class _Compiler:
             starts = first + passed, Column(self.names.next) - passed
             start = self._or_scanned(level, start, Call("if", (self._is_prefix(level.scanned), *starts)))
         if self.target.streaming:
-            # The group finds out.
+            # The group finds it.
             return start
         own = {
             each.target: Column(self.names.session(each.target))
@@ -309,12 +311,12 @@ class _Compiler:
         return Call("case", (self._sessions_of_entries(level), start, *pairs))
 
     def _sessions_of_entries(self, level: Level) -> Term:
-        """Return the node of an entry if it is given sessions; rows that pass through have none to find."""
+        """Return an entry's node if it is assigned sessions; rows that pass through have none to find."""
         targets = [each.target if finds_sessions(self.plan, each) else -1 for each, _ in level.entries]
         return self._by_entry("session", targets, "int")
 
     def _tell_starts(self, clocks: Mapping[int, Clock], *, is_first: bool) -> Project:
-        """Compute when instances start whose rows were grouped by ticks."""
+        """Compute the start times of instances whose rows were grouped by ticks."""
         tick, names = Column(self.names.start), self.names
         starts = {place: Instant(clock, tick) for place, clock in clocks.items()}
         kept = [*names.keys, *self.counts.columns, names.node, *(() if is_first else self.chunk)]
@@ -330,12 +332,12 @@ class _Compiler:
         return look_up(self.names.entry, name, values, type)
 
     def _where(self, answers: Sequence[bool], name: str, value: Term) -> Term:
-        """Return a value in those entries that have it, and null in the others."""
+        """Return a value in the entries that have it, and null in the others."""
         has = self._by_entry(name, [int(each) for each in answers], "int").equals(1)
         return value if all(answers) else only_if(has, value)
 
     def _start(self, level: Level, begin: Term) -> Term:
-        """Return the start of the instance that a row is given to."""
+        """Return the start of the instance that a row is assigned to."""
         plain = self._last_edge(level, begin, self._after_edge(level, begin))
         return self._or_session(
             level, self._on_clocks(level, plain, lambda clock: Instant(clock, self._tick(level, clock, begin)))
@@ -354,14 +356,14 @@ class _Compiler:
         return Column(name) if name else Tick(clock, begin)
 
     def _tick_columns(self, level: Level) -> dict[Clock, str]:
-        """Name columns for the ticks of clocks: asked once for each row, not once for each instance it is given to."""
+        """Name columns for ticks of clocks: computed once per row, not once for each instance it is assigned to."""
         if not self.target.has_columns:
             return {}
         clocks = dict.fromkeys(clock for each in level.assigners if (clock := self._clock(each)) is not None)
         return {clock: f"{self.names.prefix}tick{place}" for place, clock in enumerate(clocks)}
 
     def _last_edge(self, level: Level, begin: Term, after: Term) -> Term:
-        """Return the start in what the assigner counts, for rows that begin some time after its last edge."""
+        """Return the start in the assigner's units, for rows that start some time after its last edge."""
         assigners = [each for each, _ in level.entries]
         start = begin - after
         if level.is_flat:
@@ -372,7 +374,7 @@ class _Compiler:
         return start - lag
 
     def _on_clocks(self, level: Level, plain: Term, ticking: Callable[[Clock], Term]) -> Term:
-        """Return one term for entries that count microseconds, and one for those of each clock."""
+        """Return one term for entries in microseconds, and one for those of each clock."""
         own = [self._clock(each) for each, _ in level.entries]
         clocks = [clock for clock in dict.fromkeys(own) if clock is not None]
         if not clocks:
@@ -384,14 +386,14 @@ class _Compiler:
         return Call("case", (number, plain, *pairs))
 
     def _clock(self, assigner: Assigner) -> Clock | None:
-        """Return the clock that an assigner counts by; rows that pass through keep the start they have."""
+        """Return the clock that an assigner uses; rows that pass through keep their start."""
         window = self.plan.nodes[assigner.target].window
         if assigner.passes_through or isinstance(window, Slices | Session):
             return None
         return (window.step if isinstance(window, Growing) else window).clock
 
     def _after_edge(self, level: Level, begin: Term) -> Term:
-        """Return how long a row starts after the last edge of its assigner; those of slices are written out."""
+        """Return how long a row starts after the last edge of its assigner; the edges of slices are written out."""
         assigners = [each for each, _ in level.entries]
         slices = {each.target: found for each in assigners if (found := self._slices(each)) is not None}
         if len(assigners) == 1 and slices:
@@ -417,7 +419,7 @@ class _Compiler:
         return window if len(window.edges) != 1 or window.calendars else None
 
     def _instances(self, level: Level, begin: Term, start: Term) -> Iterator[Term]:
-        """List the conditions under which the instance at a start exists, and holds the row."""
+        """List the conditions under which the instance at a start exists and contains the row."""
         assigners = [each for each, _ in level.entries]
         windows = [self.plan.nodes[each.target].window for each in assigners]
 
@@ -458,7 +460,8 @@ class _Compiler:
     def _inside_chunk(self, start: Term, *, is_last: bool) -> Term:
         """Keep the instances that a chunk can complete, and at the last level only those that start in it.
 
-        For nearly all rows the row's own place decides, which is much cheaper than the place of each instance.
+        For nearly all rows the position of the row itself decides, which is much cheaper than the position of each
+        instance.
         """
         chunk = Column(self.names.chunk)
         after = Column(self.names.start) - chunk
@@ -470,7 +473,7 @@ class _Compiler:
         return deep_inside | inside
 
     def _carried_keys(self, level: Level, is_first: bool) -> Iterator[Named]:
-        """Return the keys of the instance that a row is given to: null for those that its node does not have."""
+        """Return the keys of the instance that a row is assigned to: null for those that its node does not have."""
         above = self.event_keys if is_first else self.names.keys
         for name, own, key in zip(self.names.keys, above, self.plan.query.parsed_keys, strict=True):
             has = [key.sql in self.plan.nodes[each.target].node.keys for each, _ in level.entries]
@@ -478,7 +481,7 @@ class _Compiler:
                 yield name, self._where(has, f"has_{name}", Column(own))
 
     def _carried_states(self, level: Level) -> Iterator[Named]:
-        """Return the states of the instance that a row is given to: null for those that nobody needs there."""
+        """Return the states of the instance that a row is assigned to: null for those that are not needed there."""
         for state in self.values.states:
             needed = [state.name in self.needs[each.target] for each, _ in level.entries]
             yield state.name, self._where(needed, f"has_{state.name}", self._carried_state(level, state.name))
@@ -491,7 +494,7 @@ class _Compiler:
         return self._or_scanned(level, Column(name), Call("if", (self._is_prefix(level.scanned), *scans)))
 
     def _lifts(self) -> Iterator[tuple[str, Sql]]:
-        """Lift events to states, or, if some aggregate cannot be shared, compute the user's own at once."""
+        """Lift events to states or, if some aggregate cannot be shared, compute the user's own aggregates directly."""
         if self.values.shared:
             yield from ((state.name, Sql(state.lift)) for state in self.values.states)
         else:
@@ -508,9 +511,9 @@ class _Compiler:
         return ((name, Sql(f"{function}({column})")) for name, function, column in calls)
 
     def _pack(self) -> Iterator[Step]:
-        """Group events by keys and stretch of time, each state once for each slot.
+        """Group events by keys and stretch of time, with each state once per slot.
 
-        Bits say afterwards which slots hold an event: a state alone cannot, as that of a null is null.
+        A bit mask says which slots contain an event: a state alone cannot, because the state of a null is null.
         """
         row, names = self.layout.pane_row, self.names
         assert row is not None
@@ -540,7 +543,7 @@ class _Compiler:
         return Unpack(row, entries, states, keeps, names.entry, names.step, names.start, names.node)
 
     def _shuffle(self) -> Iterator[Step]:
-        """Bring all that later levels group into one partition, so that nothing moves again."""
+        """Bring all rows that later levels group into one partition, so that nothing is shuffled again."""
         names, layout = self.names, self.layout
         if layout.distribution is Distribution.ONE_PARTITION:
             yield Repartition((), 1)
@@ -557,9 +560,9 @@ class _Compiler:
         yield Repartition((*names.keys, *self.chunk), layout.partitions, sort=order)
 
     def _end(self, places: Sequence[int]) -> Term:
-        """Return the end of a row's instance, which is one of some nodes."""
+        """Return the end of a row's instance, which belongs to one of some nodes."""
         start, windows = Column(self.names.start), [node.window for node in self.plan.nodes]
-        # What one lookup can say: how long all instances of a node are.
+        # A lookup covers the nodes whose instances all have the same length.
         lengths = [_fixed_length(window) for window in windows]
         ends = {
             place: self._own_end(window)
@@ -581,12 +584,12 @@ class _Compiler:
         return Column(self.names.last) + window.gap if isinstance(window, Session) else end_after(_last(window), start)
 
     def _by_place(self, usual: Term, own: Mapping[int, Term]) -> Term:
-        """Return a term of a row's node, if it has one of its own."""
+        """Return the term of a row's node, if it has one of its own."""
         pairs = [part for place, term in own.items() for part in (Number(place), term)]
         return Call("case", (Column(self.names.node), usual, *pairs)) if own else usual
 
     def _show(self, level: Level | None) -> Show:
-        """Show the nodes of a level, or, where nothing passes from level to level, all."""
+        """Show the nodes of a level, or all nodes if nothing passes from level to level."""
         nodes, start = self.plan.nodes, Column(self.names.start)
         shown = range(len(nodes)) if level is None else self.layout.shown(self.plan, level)
         values = tuple(self._value(place) for place in range(len(self.values.results)))
@@ -602,9 +605,9 @@ class _Compiler:
         return Show(names, self.names.keys, begin, self._end(exposed), self.names.node, values, hides)
 
     def _value(self, place: int) -> Term:
-        """Return what makes an aggregate's result, in rows of those nodes that it is asked of.
+        """Return the term of an aggregate's result, in rows of the nodes that it is requested for.
 
-        Others share its states, and may hold a sum that does not fit.
+        Other nodes share its states, and may hold a sum that overflows.
         """
         result = self.values.results[place]
         if not self.values.shared:
@@ -616,12 +619,12 @@ class _Compiler:
 
 
 def _last(window: Window | Growing) -> Window:
-    """Return what the start of an instance is a start of: the window itself, or the step of one that grows."""
+    """Return the window that an instance's start refers to: the window itself, or the step of a growing one."""
     return window.step if isinstance(window, Growing) else window
 
 
 def _some_length(segmentation: Segmentation) -> int:
-    """Return a length for what has none: nobody looks it up."""
+    """Return some length for a segmentation without a fixed one; it is never looked up."""
     return segmentation.gap if isinstance(segmentation, Session) else segmentation.longest
 
 
@@ -631,7 +634,7 @@ def _session(window: Segmentation) -> Session:
 
 
 def _fixed_length(segmentation: Segmentation) -> int | None:
-    """Return how long after its start an instance ends, if that is the same for all."""
+    """Return how long after its start an instance ends, if this is the same for all."""
     if isinstance(segmentation, Slices):
         is_even = len(segmentation.edges) == 1 and not segmentation.calendars
         return segmentation.range if is_even else None

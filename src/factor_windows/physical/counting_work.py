@@ -1,4 +1,4 @@
-"""What functions of all values take, from counts of values or from raw events, and which of the two is cheaper."""
+"""The work for functions of all values, from value counts or from raw events, and which of the two is cheaper."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from factor_windows.physical.layout import Distribution, Layout
 from factor_windows.physical.work import Work
 
 WORTH_COUNTING = 1.3
-"""How many times cheaper counting values must look: how many there are was seen in a small part of the events."""
+"""How many times cheaper counting values must look: the number of values was estimated from few of the events."""
 
 FEWER = 0.5
-"""What share of the rows that values are counted of may be left, at most. Hash tables of nearly all may not fit."""
+"""The largest share of rows that may remain after counting values. Hash tables of nearly all rows may not fit."""
 
 ONE_SCAN = 1.6
-"""How many times cheaper one scan must look than the query as it is, for functions that keep maps of values which are
-known to repeat little: it may have one task where the branches of a union have one each."""
+"""How many times cheaper one scan must look than the unchanged query, for maps of values known to repeat little.
+
+It may have one task where the branches of a union have one each."""
 
 
 class CountingWork(Work):
-    """What it takes to compute functions that follow from how often each value occurs."""
+    """The work for functions computed from how often each value occurs."""
 
     @property
     def functions(self) -> int:
@@ -30,11 +31,11 @@ class CountingWork(Work):
 
     @property
     def distinct(self) -> int:
-        """Count the values that are told apart by DISTINCT."""
+        """Count the values that DISTINCT compares."""
         return len({each.arguments for each in self._counted if each.distinct})
 
     def count(self, layout: Layout) -> dict[str, float]:
-        """Count the work of a layout that counts values; at the end all rows of an instance are made one."""
+        """Count the work of a layout that counts values; at the end, all rows of an instance become one."""
         shown = [place for place, node in enumerate(self.plan.nodes) if node.exposed]
         read = sum(self.rows[place] for place in shown)
         made = sum(self.cost.of_instances.rows_of(self.plan.nodes[place].node) for place in shown)
@@ -45,19 +46,19 @@ class CountingWork(Work):
         return _add(super().count(layout), last)
 
     def count_naive(self) -> dict[str, float]:
-        """Count the work of the query as it is."""
+        """Count the work of the unchanged query."""
         instances = Work(self.plan, self.cost.of_instances, self.partitions).count_naive()
-        # Its rows are sorted by the struct of a window, and by keys as they are, which takes as long again.
+        # Its rows are sorted by the window's struct, and by keys as they are, which takes as long again.
         more = {"collect": instances["update"] * max(self.functions, self.distinct)}
         return _add(_add(instances, self._from_events(instances["update"])), more)
 
     def count_fan_out(self) -> dict[str, float]:
-        """Count the work of one scan that gives each event to all its instances."""
+        """Count the work of one scan that assigns each event to all its instances."""
         counts = super().count_fan_out()
         return _add(counts, self._from_events(counts["update"]))
 
     def pays(self, layout: Layout) -> bool:
-        """Say whether counting values is cheaper than to give Spark's own functions all events, by far enough."""
+        """Say whether counting values is cheaper, by a safe margin, than giving Spark's own functions all events."""
         updates = self.cost.rate * self.entries * sum(each.steps for each in layout.levels[0].assigners)
         if self.cost.guessed or self.first_rows(layout) > FEWER * updates:
             return False
@@ -65,15 +66,15 @@ class CountingWork(Work):
 
     @property
     def is_naive_better_than_a_scan(self) -> bool:
-        """Say whether, if values are not counted, the query as it is does better than one scan for all windows."""
+        """Say whether, if values are not counted, the unchanged query beats one scan for all windows."""
         margin = ONE_SCAN if self.functions and not self.cost.guessed else 1.0
         return self.naive_price < margin * self.fan_out_price
 
     def _from_events(self, updates: float) -> dict[str, float]:
-        """Count what functions of all values take on top of an update for each event and instance.
+        """Count the work of functions of all values on top of an update for each event and instance.
 
-        Each event is put into a map, or told from others by its value. What is left of them is moved: all, if no value
-        is known to repeat. Beside DISTINCT, Spark makes a map for each value.
+        Each event is put into a map, or compared with others by its value. The distinct ones are shuffled: all, if no
+        value is known to repeat. Alongside DISTINCT, Spark makes a map for each value.
         """
         rows = updates if self.cost.guessed else sum(self.cost.rows_of(each.node) for each in self.plan.outputs)
         left = min(updates, rows / max(1, len(self.cost.values)))

@@ -1,4 +1,4 @@
-"""A layout: the levels of a plan, one aggregation for each step of depth, and where rows are shuffled to."""
+"""A layout: the levels of a plan, one aggregation per depth, and where rows are shuffled to."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from factor_windows.physical.assigner import ALWAYS, RAW, Assigner, assign
 from factor_windows.tree import Pass, PlanNode
 
 FLAT_ENTRIES = 256
-"""Up to how many instances a row's entries are written out one by one; beyond, steps are counted at run time."""
+"""The most instances per row for which entries are written out one by one; beyond, steps are counted at run time."""
 MOST_LEVELS = 6
-"""How many depths of a tree are tried as levels in all combinations; deeper trees are cut."""
+"""The most depths of a tree that are tried as levels in all combinations; deeper trees are cut."""
 
 
 class Distribution(Enum):
-    """Where rows are shuffled to before the second level, so that nothing moves again after it."""
+    """Where rows are shuffled to before the second level, so that nothing is shuffled again after it."""
 
     BY_LEVEL = "by level"
     """Nowhere: every level shuffles for itself."""
     BY_KEY = "by key"
     BY_KEY_AND_CHUNK = "by key and chunk"
-    """By key and stretch of time, each with a halo of the rows that its windows reach into."""
+    """By key and chunk of time, each with a halo of the rows that its windows extend into."""
     EVENTS_BY_KEY = "events by key"
     """The raw events, before the first level."""
     ONE_PARTITION = "one partition"
-    """All into one, where they are so few that tasks would take longer than what they do."""
+    """All rows into one partition, if they are so few that tasks would take longer than their work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,39 +42,40 @@ class Level:
     nodes: tuple[int, ...]
     assigners: tuple[Assigner, ...]
     scanned: int | None = None
-    """The node that is made of prefixes and suffixes of blocks of rows, two for each instance, if one is."""
+    """The node made from prefixes and suffixes of blocks of rows, two for each instance, if any."""
 
     @property
     def is_flat(self) -> bool:
-        """Say whether the entries have a step each, or one for each assigner with its steps counted at run time."""
+        """Say whether each entry is one step, rather than an assigner whose steps are counted at run time."""
         return self.scanned is None and sum(assigner.steps for assigner in self.assigners) <= FLAT_ENTRIES
 
     @property
     def entries(self) -> tuple[tuple[Assigner, int], ...]:
-        """List what a row may be given to: an assigner and a step of it."""
+        """List what a row may be assigned to: an assigner and one of its steps."""
         is_flat = self.is_flat
         return tuple((each, step) for each in self.assigners for step in range(each.steps if is_flat else 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What is decided about how a plan runs: its levels, and how rows are shuffled before the second one."""
+    """The decisions about how a plan runs: its levels, and how rows are shuffled before the second one."""
 
     levels: tuple[Level, ...]
     distribution: Distribution = Distribution.BY_LEVEL
     chunk: int = 0
     """The length of a chunk in microseconds."""
     partitions: int | None = None
-    """Into how many partitions rows are moved; `None` leaves it to the engine."""
+    """The number of partitions to shuffle to; `None` leaves it to the engine."""
     notes: tuple[str, ...] = ()
-    """Why it runs this way, a sentence for each choice."""
+    """Why the plan runs this way, a sentence for each choice."""
     pane_row: PaneRow | None = None
-    """How many panes a row of the first level holds, if it holds several."""
+    """How the first level packs several panes into a row, if it does."""
     asides: bool = False
-    """Whether each level shows what it computes, so that nothing passes through the levels after it to be shown."""
+    """Whether each level shows what it computes, so that later levels need not pass it on."""
     appended: int | None = None
-    """The node of the first level of which there are rows apart, under the number after those of all nodes: what was
-    appended to panes of several kinds, which the second level makes rows of all of these."""
+    """The node of the first level that also has separate rows, numbered after all nodes.
+
+    They were appended to panes of several kinds, and the second level turns them into rows of all these kinds."""
 
     def shown(self, plan: Pass, level: Level) -> tuple[int, ...]:
         """List the nodes that are shown from a level."""
@@ -83,7 +84,7 @@ class Layout:
         return (*(place for place in level.nodes if plan.nodes[place].exposed), *self.same(level))
 
     def same(self, level: Level) -> dict[int, Assigner]:
-        """Return the nodes of later levels whose instances, but for early ones, are rows of a level as they are."""
+        """Return the nodes of later levels whose instances, except early ones, are unchanged rows of a level."""
         each_of_all = (each for other in self.levels for each in other.assigners)
         return {each.target: each for each in each_of_all if each.before != ALWAYS and each.source in level.nodes}
 
@@ -95,16 +96,16 @@ class Layout:
 
 
 def finds_sessions(plan: Pass, assigner: Assigner) -> bool:
-    """Say whether rows are given to sessions, and do not just pass through as such."""
+    """Say whether rows are assigned to sessions, and do not just pass through as sessions."""
     return isinstance(plan.nodes[assigner.target].window, Session) and not assigner.passes_through
 
 
 def layouts(plan: Pass, packing: Packing | None, *, reuses: bool = False, scans: bool = False) -> Iterator[Layout]:
-    """List the levels for each choice of depths, plain and with the panes of the first level in rows of several.
+    """List the levels for each choice of depths, plain and with several panes of the first level packed in a row.
 
-    Sessions are found in plain rows. Where shuffled rows can be reused, levels may also show what they compute. All
-    windows must need the same of the rows that they read: they would be other rows else. With `scans`, a long hopping
-    window may be made of prefixes and suffixes of its panes.
+    Sessions are found in plain rows. If shuffled rows can be reused, levels may also show what they compute. In this
+    case, all windows must need the same of the rows that they read, since they would otherwise be different rows. With
+    `scans`, a long hopping window may be made of prefixes and suffixes of its panes.
     """
     everything = len(plan.query.parsed_aggregates)
     reuses = reuses and not plan.has_several_keys and all(len(each.aggregates) == everything for each in plan.outputs)
@@ -125,7 +126,7 @@ def layouts(plan: Pass, packing: Packing | None, *, reuses: bool = False, scans:
 
 
 def layouts_of_panes(plan: Pass, *, scans: bool = False) -> Iterator[Layout]:
-    """List the levels for each choice of depths if the first one is kept by somebody: there is always a second."""
+    """List the levels for each choice of depths if the first one is stored: there is always a second one."""
     tops = {place for place, node in enumerate(plan.nodes) if node.parent is None}
     for kept in depths_to_keep(plan):
         levels = flatten(plan, kept)
@@ -138,7 +139,7 @@ def layouts_of_panes(plan: Pass, *, scans: bool = False) -> Iterator[Layout]:
 
 
 def with_scan(plan: Pass, levels: tuple[Level, ...]) -> tuple[Level, ...]:
-    """Let the window that reads the most panes, if any can, read two scans of them; return no levels if none can."""
+    """Let the window that reads the most panes, if possible, read two scans of them; return no levels if none can."""
     ways = [
         (each.steps, number, each.target)
         for number, level in enumerate(levels)
@@ -152,7 +153,7 @@ def with_scan(plan: Pass, levels: tuple[Level, ...]) -> tuple[Level, ...]:
 
 
 def _can_scan(plan: Pass, each: Assigner) -> bool:
-    """Say whether rows are panes as long as the slide of a window whose instances are several whole ones."""
+    """Say whether rows are panes as long as the slide of a window whose instances consist of several whole panes."""
     if each.source in (RAW, each.target) or each.source >= len(plan.nodes) or each.before != ALWAYS:
         return False
     panes, window = (plan.nodes[place].window for place in (each.source, each.target))
@@ -165,18 +166,18 @@ def _can_scan(plan: Pass, each: Assigner) -> bool:
 
 
 def with_appended(plan: Pass, layout: Layout, finest: int) -> Layout:
-    """Let a second level make rows of all panes out of those of the finest that no coarser ones have yet."""
+    """Let a second level make rows of all panes from the finest panes that are in no coarser ones yet."""
     number, panes, kind = len(plan.nodes), plan.nodes[finest].window, plan.query.kind
     first, *others = layout.levels
     made = [assign(number, place, panes, plan.nodes[place].window, kind) for place in first.nodes]
     merged = Level(first.nodes, (*(Assigner(place, place) for place in first.nodes), *made))
-    # Where there is one that only merges rows of the same panes, this does it, too.
+    # If a later level only merges rows of the same panes, this level replaces it.
     rest = others if any(not each.passes_through for level in others for each in level.assigners) else others[1:]
     return replace(layout, levels=(first, merged, *rest), appended=finest)
 
 
 def depths_to_keep(plan: Pass) -> Iterator[frozenset[int]]:
-    """List which depths of the tree may become levels: every choice, or for a very deep tree some from the top on."""
+    """List which depths of the tree may become levels: every choice or, for a very deep tree, some from the top on."""
     deepest = max(_depths(plan).values()) - 1
     if deepest <= MOST_LEVELS:
         for size in range(deepest + 1):
@@ -186,9 +187,9 @@ def depths_to_keep(plan: Pass) -> Iterator[frozenset[int]]:
 
 
 def _stays_above(plan: Pass, level: Level) -> bool:
-    """Say whether no condition on the rows that a level reads can be moved to before they were shuffled.
+    """Say whether no condition on the rows that a level reads can be moved to before the shuffle.
 
-    What is shown from there would then be computed twice: conditions that ask for an entry stay.
+    Otherwise the rows shown from there would be computed twice. Conditions that depend on an entry are not moved.
     """
     if len(level.entries) > 1:
         return True
@@ -201,14 +202,14 @@ def _stays_above(plan: Pass, level: Level) -> bool:
 def flatten(
     plan: Pass, kept: frozenset[int], premerged: frozenset[int] = frozenset(), *, asides: bool = False
 ) -> tuple[Level, ...]:
-    """Lay out the levels of a plan in which only nodes of some depths are read; the others' readers read above them.
+    """Lay out the levels of a plan that keeps only nodes of some depths; readers of other nodes read those above them.
 
-    Nodes that are premerged in the pane rows of the first level are there too, and may be read, but nothing is assigned
-    to them. With `asides`, what is shown need not pass through the levels after its own.
+    Nodes that are premerged in the pane rows of the first level exist too, and may be read, but nothing is assigned to
+    them. With `asides`, shown nodes need not pass through the levels after their own.
     """
     reads = _reads(plan, kept, premerged)
     same = _same_as_what_they_read(plan, reads) if asides else {}
-    # They are computed for times of long ago only: who reads them reads what they read.
+    # Such nodes are computed for early times only, so their readers read what they read.
     reads = {node: reads[above] if above in same else above for node, above in reads.items()}
     depth: dict[int, int] = {RAW: 0}
     for node, above in reads.items():
@@ -234,7 +235,7 @@ def flatten(
 
 
 def _reads(plan: Pass, kept: frozenset[int], premerged: frozenset[int]) -> dict[int, int]:
-    """Say which node each computed one reads, if only some depths, and what is premerged, can be read."""
+    """Return the node that each computed node reads, if only nodes of some depths and premerged ones can be read."""
     depths = _depths(plan)
     number = plan.places
     nodes = {node.name: node for node in plan.nodes}
@@ -244,7 +245,7 @@ def _reads(plan: Pass, kept: frozenset[int], premerged: frozenset[int]) -> dict[
         return depths[name] in kept or number[name] in premerged
 
     def can_read(node: PlanNode, name: str) -> bool:
-        """Say whether what the tree reads through others can be read at once: sessions cannot read all of it."""
+        """Say whether an indirect parent in the tree can be read directly: sessions cannot read every such node."""
         return not isinstance(node.window, Session) or node.node.can_read(nodes[name].node, plan.query.kind)
 
     reads: dict[int, int] = {}
@@ -261,7 +262,7 @@ def _reads(plan: Pass, kept: frozenset[int], premerged: frozenset[int]) -> dict[
 
 
 def _depths(plan: Pass) -> dict[str | None, int]:
-    """Count for each node how many steps it is away from the raw events."""
+    """Count each node's steps from the raw events."""
     depths: dict[str | None, int] = {None: 0}
     for node in plan.nodes:
         depths[node.name] = depths[node.parent] + 1
@@ -274,7 +275,7 @@ def _assigner(plan: Pass, source: int, target: int, kind: Kind) -> Assigner:
 
 
 def _same_as_what_they_read(plan: Pass, reads: Mapping[int, int]) -> dict[int, int]:
-    """Return the nodes whose instances are, since some time, the slices that they read, each with that time."""
+    """Return the nodes whose instances are, from some time on, the slices that they read, each with that time."""
     found = {}
     for node, above in reads.items():
         slices = plan.nodes[above].window if above != RAW else None

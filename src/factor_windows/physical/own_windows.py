@@ -1,7 +1,8 @@
-"""Plans for engines with windows of their own, such as Flink's TUMBLE and HOP: a step for each node, no levels.
+"""Plans for engines with their own windows, such as Flink's TUMBLE and HOP: a step for each node, no levels.
 
-Such windows have no edges but their own, and a row of a hopping one does not say which instance it was. So there are no
-slices and no hidden hopping windows here, and what would read a hopping window reads that one's parent instead.
+Such windows have no edges but their own, and a row of a hopping window does not say which instance it belongs to. So
+there are no slices and no hidden hopping windows here, and a node that would read a hopping window reads its parent
+instead.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def chain_windows(plan: Pass) -> Pass:
 
 
 def lay_out_windows(plan: Pass) -> Layout:
-    """Lay out such a plan, a level for each node."""
+    """Lay out such a plan, with a level for each node."""
     number = plan.places
     levels = []
     for place, node in enumerate(plan.nodes):
@@ -51,7 +52,7 @@ def lay_out_windows(plan: Pass) -> Layout:
 
 
 def window_steps(plan: Pass, layout: Layout, values: Values) -> Iterator[OwnWindow]:
-    """Write down such a plan, a step for each node."""
+    """Write the steps of such a plan, one for each node."""
     for level in layout.levels:
         [assigner] = level.assigners
         first = assigner.source == RAW

@@ -1,4 +1,4 @@
-"""A physical plan: what was decided about how a plan runs, as a value that checks and prints itself."""
+"""A physical plan: the decisions about how a plan runs, as a value that checks and prints itself."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from factor_windows.tree import Pass
 
 @dataclass(frozen=True, slots=True)
 class PhysicalPlan:
-    """The steps that compute a plan on a target. It is checked when it is made; engines write it down as it is."""
+    """The steps that compute a plan on a target. It is checked when it is made; engines only render it."""
 
     plan: Pass
-    """The plan that is computed: the one that was asked for, or, if states cannot be shared, the naive one."""
+    """The plan to compute: the requested one or, if states cannot be shared, the naive one."""
     target: Target
     layout: Layout
     steps: tuple[Step, ...]
     first: int
-    """How many steps lead from the events to the rows of the first level."""
+    """The number of steps from the events to the rows of the first level."""
 
     @property
     def scan(self) -> Scan:
@@ -61,7 +61,7 @@ class PhysicalPlan:
         self._check_columns()
 
     def _check_levels(self) -> None:
-        """Check that every node is computed once, after what it reads, by a relation that is true for its functions."""
+        """Check that every node is computed once, after what it reads, by a relation valid for its functions."""
         nodes = self.plan.nodes
         known: set[int] = set()
         passed: set[int] = set()
@@ -143,7 +143,7 @@ class PhysicalPlan:
         )
 
     def __str__(self) -> str:
-        """Say how the plan runs: why so, and what each level computes from what."""
+        """Describe how the plan runs: why, and what each level computes from what."""
         nodes, layout = self.plan.nodes, self.layout
         lines = [f"  {note}" for note in layout.notes]
         for number, level in enumerate(layout.levels, start=1):
@@ -185,11 +185,12 @@ def _terms_of(step: Step) -> Iterable[Term]:
 
 
 def _reads(step: Step) -> Iterable[str]:
-    """List the columns of ours that a step reads."""
+    """List the columns made by earlier steps that a step reads."""
     named = [part.name for term in _terms_of(step) for part in parts_of(term) if isinstance(part, Column)]
     match step:
         case Group():
-            # The end is that of the group's own instance, whose node may be constant; a session's last event decides.
+            # The end is that of the group's own instance, whose node may be constant; a session's end depends on its
+            # last event.
             own = {name for name, _ in (*step.constants, *step.aggregates)}
             merged = step.reads or ([name for name, _ in step.aggregates] if step.merges else [])
             return [*step.by, *merged, *(name for name in named if name not in own)]

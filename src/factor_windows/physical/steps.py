@@ -1,4 +1,4 @@
-"""The steps of a physical plan: what rows go through, from events to results. Engines write them down."""
+"""The steps of a physical plan: the operations on rows, from events to results. Engines render them."""
 
 from __future__ import annotations
 
@@ -14,69 +14,69 @@ Named = tuple[str, Term]
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Read the events that count, which meet a condition and have a time, with their keys and the time as a number."""
+    """Read the events that meet a condition and have a time, with their keys and the time as a number."""
 
     where: str
     time: str
     keys: tuple[tuple[str, str], ...]
-    """The columns of keys, and what computes them."""
+    """The columns of keys, with their expressions."""
     column: str
     """The column of the time in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explode:
-    """Give each row once to every entry that takes rows of its node, and, where steps are counted, to each of these."""
+    """Repeat each row for every entry that takes rows of its node and, where steps are counted, for each step."""
 
     sources: tuple[int, ...]
-    """Of each entry, the node whose rows it takes."""
+    """For each entry, the node whose rows it takes."""
     entry: str
     counts: Term | None
-    """How many steps an entry has; `None` if each entry is one."""
+    """The number of steps of an entry; `None` if each entry is one step."""
     step: str
     above: int = 0
-    """How many nodes the rows may be of, if of others too, which no entry takes."""
+    """The number of nodes that rows may belong to, if they include nodes that no entry takes."""
 
     @property
     def has_entries(self) -> bool:
-        """Say whether rows are told their entry: there are several, or rows that have none."""
+        """Say whether rows carry their entry: there are several, or rows without one."""
         return len(self.sources) > 1 or self.above > 0
 
 
 @dataclass(frozen=True, slots=True)
 class FindSessions:
-    """Tell each row, in order of time, when the session of each gap begins that it belongs to."""
+    """Add to each row, in order of time, the start of its session for each gap."""
 
     by: tuple[str, ...]
-    """Among which rows sessions are found: those of the same keys, and of one node."""
+    """The columns within which sessions are found: rows with the same keys, and of the same node."""
     first: str
     """The time of a row's first event."""
     last: str
     """The time of its last event."""
     gaps: tuple[tuple[str, int], ...]
-    """The columns that are made, and their gaps."""
+    """The columns to make, with their gaps."""
     overlap: bool = False
-    """Whether the times of rows may overlap, so that the row before need not be the one that ended last."""
+    """Whether the times of rows may overlap, so that the previous row need not be the one that ended last."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanBlocks:
-    """Tell each row, in order of time, what the rows of its block merge to: those up to it, and those from it on.
+    """Add to each row, in order of time, the merged states of its block's rows: up to this row, and from this row on.
 
-    The prefixes and suffixes of blocks as long as a window are all that its instances are made of, each of two.
+    If blocks are as long as a window, each of its instances is made of two of these prefixes and suffixes.
     """
 
     by: tuple[str, ...]
-    """Whose rows a block holds: those of the same keys, of one node, and of one chunk."""
+    """The columns that identify a block's rows: those with the same keys, of one node, and of one chunk."""
     start: str
     length: int
     offset: int
-    """Where blocks begin, modulo their length."""
+    """The start of blocks, modulo their length."""
     aggregates: tuple[tuple[str, Sql], ...]
     previous: str
-    """The column that is made of the start of the row before in the block, or, of the first one, the block's start."""
+    """The column to make of the start of the previous row in the block or, for the first row, of the block's start."""
     next: str
-    """The same of the row after, or, of the last one, the block's end."""
+    """The same for the next row or, for the last row, the block's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Compute columns, beside those that are there or instead of them."""
+    """Compute columns, in addition to the existing ones or instead of them."""
 
     columns: tuple[Named, ...]
     keeps_others: bool = False
@@ -96,19 +96,19 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Group rows by columns, the start of an instance among them, and aggregate: lift events, or merge states."""
+    """Group rows by columns, including the start of an instance, and aggregate: lift events, or merge states."""
 
     by: tuple[str, ...]
     aggregates: tuple[tuple[str, Sql], ...]
     constants: tuple[Named, ...]
     """Columns that are the same in all groups."""
     end: Term
-    """When the instance of a group ends."""
+    """The end of a group's instance."""
     merges: bool
     reads: tuple[str, ...] = ()
-    """The columns that are aggregated, if they are others than those that are made."""
+    """The columns to aggregate, if they are not the ones to make."""
     sessions: Sessions | None = None
-    """How the group finds the sessions that rows belong to, where no step before it has."""
+    """How the group finds the sessions of rows, if no earlier step has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +116,16 @@ class Sessions:
     """Sessions that a group finds by itself, as Spark does on streams: it merges rows that are near each other."""
 
     gaps: tuple[tuple[int, int], ...]
-    """The nodes that are sessions, and their gaps."""
+    """The nodes that are sessions, with their gaps."""
     first: str
     last: str
     delay: int
-    """How much later than a session's end no row of it can come any more: what it is made of comes when it is whole."""
+    """How long after a session's end its rows may still arrive: the panes it is made of arrive once complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Give each row to the chunk of time that it starts in, and to the one before if that one's windows reach it."""
+    """Send each row to the chunk of time that it starts in, and to the chunk before if its windows extend to it."""
 
     column: str
     start: str
@@ -145,15 +145,15 @@ class Repartition:
 
 @dataclass(frozen=True, slots=True)
 class Unpack:
-    """Give each filled slot of a pane row, and each instance that is merged inside it, a row of its own."""
+    """Make a row of each filled slot of a pane row, and of each instance that is merged inside it."""
 
     pane_row: PaneRow
     entries: tuple[tuple[int, range], ...]
-    """The nodes that are taken out, and the slots of each of their instances."""
+    """The nodes to unpack, with the slots of each of their instances."""
     states: tuple[State, ...]
     keeps: tuple[str, ...]
     filled: str
-    """The column whose bits say which slots hold an event."""
+    """The column whose bits say which slots contain an event."""
     slot: str
     start: str
     node: str
@@ -161,7 +161,7 @@ class Unpack:
 
 @dataclass(frozen=True, slots=True)
 class OwnWindow:
-    """Group the events, or the rows of a node, by a window of the engine's own; what was there stays."""
+    """Group the events, or the rows of a node, by one of the engine's own windows; existing rows stay."""
 
     node: int
     window: AnyWindow
@@ -174,22 +174,22 @@ class Show:
     """Lower the states, and show each row under the names of its node."""
 
     names: tuple[tuple[str, ...], ...]
-    """Of each node, the names that it is shown under."""
+    """For each node, the names that it is shown under."""
     keys: tuple[str, ...]
     start: Term
     end: Term
     node: str
     values: tuple[Term, ...]
     hides: bool = False
-    """Whether there are rows of other nodes too, which have no names here."""
+    """Whether there are also rows of other nodes, which have no names here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """Show the rows of some nodes from here, beside what comes of the steps after."""
+    """Show the rows of some nodes from here, in addition to the results of the later steps."""
 
     node: Term
-    """The node that a row is shown as: its own, or one whose instance it is as well."""
+    """The node that a row is shown as: its own, or a node with the same instance."""
     show: Show
 
 
@@ -211,15 +211,15 @@ Step = (
 
 
 def slot_column(state: str, slot: int) -> str:
-    """Name the column of a pane row that holds a state of a slot."""
+    """Name the column of a pane row with the state of a slot."""
     return f"{state}_{slot}"
 
 
 def prefix_column(state: str) -> str:
-    """Name the column of a state of all rows of a block up to a row."""
+    """Name the column with the state of a block's rows up to a row."""
     return f"{state}_prefix"
 
 
 def suffix_column(state: str) -> str:
-    """Name the column of a state of all rows of a block from a row on."""
+    """Name the column with the state of a block's rows from a row on."""
     return f"{state}_suffix"

@@ -1,4 +1,4 @@
-"""What a plan is compiled for: an engine's columns, states and abilities."""
+"""The target that a plan is compiled for: an engine's columns, states and capabilities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from factor_windows.query import Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One aggregate: from its states by `lower`, or, where states are not shared, `direct` from events."""
+    """One aggregate: made from its states by `lower` or, where states are not shared, from events by `direct`."""
 
     lower: str
     direct: str
@@ -25,7 +25,7 @@ class Result:
     """The columns of the states that it is made from."""
     nullable: bool = True
     merged: str = ""
-    """What makes it of all rows of values of an instance, if it follows from how often each occurs."""
+    """The aggregate over all rows of values of an instance, if it is computed from how often each value occurs."""
     columns: tuple[str, ...] = ()
     """The columns of these values."""
 
@@ -40,11 +40,11 @@ class Values:
     shared: bool
     """Whether every aggregate can be computed from states."""
     keys: tuple[ValueKey, ...] = ()
-    """The values that rows are counted by, each one more key; none unless some aggregate follows from such counts."""
+    """The values that rows are counted by, each one more key; empty if no aggregate is computed from such counts."""
 
     @classmethod
     def of(cls, aggregates: Sequence[Aggregate], names: Names, *, shared: bool) -> Values:
-        """Lay out states as functions describe them, or, if they share none, only what computes results from events."""
+        """Lay out states as functions describe them or, if not shared, only the aggregates computed from events."""
         columns = StateColumns(f"{names.prefix}s")
         values = ValueColumns(aggregates if shared else (), names.prefix)
         results = []
@@ -62,13 +62,13 @@ class Values:
 
     @property
     def from_events(self) -> Values:
-        """Return the same aggregates, each computed from events at once."""
+        """Return the same aggregates, each computed directly from events."""
         return Values(self.results, (), shared=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the columns of rows are called; none of them is one of the events'."""
+    """The names of the columns of rows; none of them is a column of the events."""
 
     prefix: str
     keys: tuple[str, ...]
@@ -76,7 +76,7 @@ class Names:
 
     @classmethod
     def of(cls, query: Query, prefix: str) -> Names:
-        """Name columns by a prefix that no column of the events has."""
+        """Name columns with a prefix that no column of the events has."""
         return cls(prefix, tuple(f"{prefix}k{place}" for place in range(len(query.parsed_keys))), f"{prefix}t")
 
     @property
@@ -86,7 +86,7 @@ class Names:
 
     @property
     def first(self) -> str:
-        """Name the time of a row's first event, which sessions are found by."""
+        """Name the time of a row's first event, used to find sessions."""
         return f"{self.prefix}first"
 
     @property
@@ -95,7 +95,7 @@ class Names:
         return f"{self.prefix}last"
 
     def session(self, place: int) -> str:
-        """Name the start of the session of a node that a row belongs to."""
+        """Name the start of the session, of a given node, that a row belongs to."""
         return f"{self.prefix}session{place}"
 
     @property
@@ -105,7 +105,7 @@ class Names:
 
     @property
     def entry(self) -> str:
-        """Name the number of the entry that an explode gave a row to; in pane rows, which slots are filled."""
+        """Name the number of the entry that an explode gave a row; in pane rows, the bits of the filled slots."""
         return f"{self.prefix}feed"
 
     @property
@@ -115,12 +115,12 @@ class Names:
 
     @property
     def previous(self) -> str:
-        """Name the start of the row before in a block."""
+        """Name the start of the previous row in a block."""
         return f"{self.prefix}previous"
 
     @property
     def next(self) -> str:
-        """Name the start of the row after."""
+        """Name the start of the next row."""
         return f"{self.prefix}next"
 
     @property
@@ -130,59 +130,60 @@ class Names:
 
     @property
     def value_entry(self) -> str:
-        """Name the number of the value that an event is counted by, where there are several."""
+        """Name the number of the value that an event is counted by, if there are several."""
         return f"{self.prefix}value"
 
     def value(self, place: int) -> str:
-        """Name an aggregate that is computed at once: from events, or from all rows of values."""
+        """Name an aggregate that is computed directly: from events, or from all rows of values."""
         return f"{self.prefix}v{place}"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An engine, as far as it decides how a plan runs."""
+    """The properties of an engine that decide how a plan runs."""
 
     names: Names
     values: Values
     partitions: int | None = None
-    """How many partitions its shuffles have; `None` if it is not told how to shuffle."""
+    """The number of partitions of its shuffles; `None` if it is not told how to shuffle."""
     packing: Packing | None = None
-    """How states may be packed into pane rows; `None` if they may not."""
+    """How states may be packed into pane rows; `None` if they may not be."""
     reuses: bool = False
-    """Whether rows that were shuffled once can be read twice, as Spark does where a plan says the same thing twice."""
+    """Whether rows shuffled once can be read twice, as in Spark if a plan contains the same subplan twice."""
     streaming: bool = False
     is_one_operator: bool = False
-    """Whether all windows must be computed from the events by one operator, as on a stream that updates its results."""
+    """Whether one operator must compute all windows from the events, as on a stream that updates its results."""
     has_windows: bool = False
-    """Whether it groups by windows of its own, which read each other."""
+    """Whether it groups by its own windows, which read each other."""
     levels: tuple[Level, ...] | None = None
-    """The levels of a stream that goes on, whose state has their layout."""
+    """The levels of a stream that continues, whose state has their layout."""
     unsorted: tuple[str, ...] = ()
     """Columns of keys that cannot be sorted."""
     keeps_panes: bool = False
-    """Whether rows of the first level are kept, and read later: there may then be several for an instance, and each
-    knows its first and last event."""
+    """Whether rows of the first level are stored and read later.
+
+    An instance may then have several rows, each with the times of its first and last event."""
     appended: int | None = None
     """The finest panes, if some of their rows are in no coarser ones yet."""
     are_few: bool = False
-    """Whether rows of the first level are so few that one task does it all."""
+    """Whether the first level has so few rows that one task can do all the work."""
 
     @property
     def can_scan(self) -> bool:
-        """Say whether rows can be sorted by keys and time; those that are counted by values are too many to pay."""
+        """Say whether rows can be sorted by keys and time; rows counted by values are too many for this to pay."""
         return not self.unsorted and not self.values.keys
 
     @property
     def has_columns(self) -> bool:
-        """Say whether a step can compute columns for those after it, as operators do; a level of text is one SELECT."""
+        """Say whether a step can add columns for later steps, as operators can; a level of text is one SELECT."""
         return self.partitions is not None or self.streaming
 
     @classmethod
     def assumed(cls, query: Query, *, partitions: int | None = None, streaming: bool = False) -> Target:
-        """Return what is known of Spark before there are events."""
+        """Return what is known about Spark before there are events."""
         names = Names.of(query, "__fw_")
         packing = Packing.of(query) if partitions else None
-        # Values are counted on a batch only, and not beside sessions.
+        # Values are counted on batches only, and not together with sessions.
         counts = partitions is not None and not streaming and not query.has_sessions
         strictest = Kind.COUNTED if counts else Kind.MERGEABLE
         values = Values.of(query.parsed_aggregates, names, shared=query.kind <= strictest)

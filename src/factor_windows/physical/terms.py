@@ -1,4 +1,4 @@
-"""Terms: what the steps of a physical plan compute for a row, in words that every engine can write down."""
+"""Terms: the values that the steps of a physical plan compute for a row, in a form that every engine can render."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from factor_windows.algebra.window import Window
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Something that has a value in each row."""
+    """An expression with a value in each row."""
 
     def __add__(self, other: Term | int) -> Term:
         return _combine("+", self, other)
@@ -48,11 +48,11 @@ class Term:
         return Call("OR", (self, other))
 
     def differs(self, other: Term | int) -> Call:
-        """Say whether both have other values."""
+        """Say whether the two values differ."""
         return Call("<>", (self, _term(other)))
 
     def equals(self, other: Term | int) -> Call:
-        """Say whether both have the same value."""
+        """Say whether the two values are equal."""
         return Call("=", (self, _term(other)))
 
 
@@ -65,7 +65,7 @@ class Column(Term):
 
 @dataclass(frozen=True, slots=True)
 class Number(Term):
-    """A whole number."""
+    """An integer."""
 
     value: int
     type: str = "bigint"
@@ -73,7 +73,7 @@ class Number(Term):
 
 @dataclass(frozen=True, slots=True)
 class Lookup(Term):
-    """The number at the place that a column has: by the row's entry, its node, or its slot."""
+    """The number at the position given by a column: the row's entry, its node, or its slot."""
 
     by: str
     name: str
@@ -83,7 +83,7 @@ class Lookup(Term):
 
 @dataclass(frozen=True, slots=True)
 class Tick(Term):
-    """The number of the last tick of a clock that is not after a time."""
+    """The number of the last tick of a clock at or before a time."""
 
     clock: Clock
     time: Term
@@ -91,7 +91,7 @@ class Tick(Term):
 
 @dataclass(frozen=True, slots=True)
 class Instant(Term):
-    """When a tick of a clock is."""
+    """The time of a clock's tick."""
 
     clock: Clock
     tick: Term
@@ -101,7 +101,7 @@ class Instant(Term):
 class Call(Term):
     """An operator, or one of a few functions.
 
-    `least` and `greatest` (of what is not null), `int`, `if` (a condition, a value, and another or null otherwise),
+    `least` and `greatest` (ignoring nulls), `int`, `if` (a condition, a value, and another value or null otherwise),
     `case` (a subject, a default, pairs of a number and a value).
     """
 
@@ -117,7 +117,7 @@ class Sql(Term):
 
 
 def look_up(by: str, name: str, values: Sequence[int], type: str = "bigint") -> Term:
-    """Return the number at the place that a column has; one constant, if it is the same everywhere.
+    """Return the number at the position given by a column; one constant, if all numbers are the same.
 
     >>> look_up("entry", "lag", [5, 5]), look_up("entry", "lag", [5, 6])
     (Number(value=5, type='bigint'), Lookup(by='entry', name='lag', values=(5, 6), type='bigint'))
@@ -126,12 +126,12 @@ def look_up(by: str, name: str, values: Sequence[int], type: str = "bigint") -> 
 
 
 def after_edge(edges: Sequence[Progression], time: Term) -> Term:
-    """Return how long a time is after the last of some edges that is not after it."""
+    """Return how long a time is after the last edge at or before it."""
     return _least([(time - offset) % step for step, offset in edges])
 
 
 def after_slice_start(slices: Slices, time: Term) -> Term:
-    """Return how long a time is after the start of its slice; clocks are asked only as long as they have to be."""
+    """Return how long a time is after the start of its slice; clocks are used only for times that need them."""
     fixed = [(time - offset) % step for step, offset in slices.edges]
     own = [
         _unless_settled(slices, clock, time, time - Instant(clock, _last_tick(clock, edge, time)))
@@ -141,7 +141,7 @@ def after_slice_start(slices: Slices, time: Term) -> Term:
 
 
 def to_slice_end(slices: Slices, start: Term) -> Term:
-    """Return how long the slice is that starts then."""
+    """Return the length of the slice that starts at `start`."""
     fixed = [Number(step) - (start - offset) % step for step, offset in slices.edges]
     own = [
         _unless_settled(slices, clock, start, Instant(clock, _last_tick(clock, edge, start) + edge[0]) - start)
@@ -151,7 +151,7 @@ def to_slice_end(slices: Slices, start: Term) -> Term:
 
 
 def start_of(window: Window, time: Term) -> Term:
-    """Return the start of the instance of a tumbling window that holds a time."""
+    """Return the start of the instance of a tumbling window that contains a time."""
     edge = (window.slide, window.offset)
     return (
         time - after_edge([edge], time)
@@ -161,7 +161,7 @@ def start_of(window: Window, time: Term) -> Term:
 
 
 def end_of(window: Window, time: Term) -> Term:
-    """Return the end of the instance of a tumbling window that holds a time."""
+    """Return the end of the instance of a tumbling window that contains a time."""
     edge = (window.slide, window.offset)
     if window.clock is None:
         return time - after_edge([edge], time) + window.range
@@ -169,11 +169,11 @@ def end_of(window: Window, time: Term) -> Term:
 
 
 def end_after(window: Window, start: Term) -> Term:
-    """Return the end of the instance of a window that starts then."""
+    """Return the end of the instance of a window that starts at `start`."""
     if window.clock is None:
         return start + window.range
     if window.clock.unit == "day" and empty_days(window.clock.zone):
-        # Where a place skipped a day, two ticks are at one instant, and the window's own is the first of them.
+        # Where a day was skipped, two ticks have the same time, and the window's own tick is the first of them.
         return Instant(window.clock, _last_tick(window.clock, (window.slide, window.offset), start) + window.range)
     return Instant(window.clock, Tick(window.clock, start) + window.range)
 
@@ -194,12 +194,12 @@ def _least(terms: Sequence[Term]) -> Term:
 
 
 def only_if(condition: Term, value: Term) -> Call:
-    """Return a value where a condition holds, and null elsewhere."""
+    """Return a value where a condition holds, and null otherwise."""
     return Call("if", (condition, value))
 
 
 def parts_of(term: Term) -> Iterator[Term]:
-    """List a term and all terms in it."""
+    """List a term and all its parts."""
     yield term
     inner = term.arguments if isinstance(term, Call) else ()
     if isinstance(term, Tick | Instant):

@@ -1,4 +1,4 @@
-"""The steps of a plan that counts values: rows by one more key, and, at the end, all rows of an instance made one."""
+"""The steps of a plan that counts values: rows have one more key, and at the end an instance's rows become one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from factor_windows.physical.terms import Column, Number, Sql, Term, only_if
 from factor_windows.tree import Pass
 
 Where = Callable[[Sequence[bool], str, Term], Term]
-"""What keeps a term in those entries of a level that have it."""
+"""A function that keeps a term in some entries of a level."""
 
 
 class ValueSteps:
-    """What a plan has more than others if it counts values; nothing, if it does not."""
+    """The extra steps of a plan that counts values; there are none if it does not."""
 
     def __init__(self, plan: Pass, names: Names, values: Values) -> None:
         self.plan, self.names, self.values = plan, names, values
@@ -34,12 +34,12 @@ class ValueSteps:
             yield Project(tuple(parts), keeps_others=True)
 
     def give_to_entries(self) -> Iterator[Step]:
-        """Give each event to an entry for each value that it is counted by."""
+        """Assign each event to an entry for each value that it is counted by."""
         if len(self.values.keys) > 1:
             yield Explode((RAW,) * len(self.values.keys), self.names.value_entry, None, self.names.step)
 
     def carried(self, level: Level, where: Where, *, is_first: bool) -> Iterator[Named]:
-        """Return the values of a row, in those entries of a level that need them."""
+        """Return the values of a row, in the entries of a level that need them."""
         for place, key in enumerate(self.values.keys):
             for column in key.columns:
                 value: Term = Column(f"{column}_" if is_first else column)
@@ -51,9 +51,9 @@ class ValueSteps:
     def merge_values(
         self, level: Level, chunk: tuple[str, ...], end: Term, ends: tuple[tuple[str, Sql], ...] = ()
     ) -> Group:
-        """Make one row of all rows of an instance: states merge once more, and what was counted comes out.
+        """Make one row of all rows of an instance: merge states once more, and compute aggregates of counted values.
 
-        So do the times of its first and last event, where rows have them.
+        If rows have the times of their first and last event, these are merged, too.
         """
         names, states = self.names, self.values.states
         merged = [(state.name, Sql(state.combine)) for state in states]

@@ -1,4 +1,4 @@
-"""What a layout takes: how often Spark does each thing that has a price."""
+"""The work of a layout: how often Spark does each thing that has a price."""
 
 from __future__ import annotations
 
@@ -17,31 +17,33 @@ from factor_windows.physical.layout import Distribution, Layout, finds_sessions,
 from factor_windows.tree import Pass
 
 PARTITIONS = 200
-"""How many partitions Spark's shuffles have by default."""
+"""The default number of partitions of Spark's shuffles."""
 ROWS_PER_PARTITION = 15_000
-"""How many rows Spark leaves in a partition, at least, where it may merge small ones: they take a megabyte."""
+"""The least number of rows in a partition where Spark may merge small ones: they take a megabyte."""
 FAST_HASH_GROUPS = 65_536
-"""How many groups Spark's fast hash table is taken to hold; updates of others take longer."""
+"""The number of groups that Spark's fast hash table is assumed to hold; updates of others take longer."""
 STAGES = {Distribution.BY_KEY: 1.0, Distribution.BY_KEY_AND_CHUNK: 3.0}
-"""What it takes to plan a move of partial results, and to generate its code, in stages: most of it in a first run."""
+"""The price of planning a shuffle of partial results and generating its code, in stages: mostly in a first run."""
 STAGES_TO_PACK = 1.5
 """The same for pane rows."""
 MOVES_TO_SCAN = 2.4
-"""What it takes to sort a row of partial results by time, rising and falling, and to scan it each way, in moves."""
+"""The price of sorting a row of partial results by time in both directions and scanning it each way, in moves."""
 MOVES_TO_BLOCKS = 8.0
-"""What it takes beyond that where rows are brought together for it by block, and again for the group after it."""
+"""The extra price if rows are shuffled for this by block, and again for the group after it."""
 EXPLODED_OBJECTS = 2.0
-"""How many times as long it takes to add an event to an object, such as a list, if it was given to several instances at
-once: where there are many groups, Spark sorts all these rows in one go."""
+"""How many times longer adding an event to an object, such as a list, takes after an explode to several instances.
+
+With many groups, Spark sorts all these rows together."""
 WORTH_MERGING = 1.5
-"""How many times cheaper than the query as it is a plan must look if its states are sketches or lists: what these take
-goes by how many groups a task has, and by the memory there is."""
+"""How many times cheaper than the unchanged query a plan with sketches or lists as states must look.
+
+Their cost depends on the number of groups in a task, and on the memory available."""
 MOVES_TO_SORT = 2.4
-"""What it takes to move a row of partial results once more, and to sort it there, beyond a plain move."""
+"""The price of moving a row of partial results once more and sorting it there, in addition to a plain move."""
 
 
 class Work:
-    """What the layouts of one plan take per unit of time, for a stream and the partitions of a session."""
+    """The work of one plan's layouts per unit of time, for a stream and the partitions of a session."""
 
     def __init__(
         self, plan: Pass, cost: SparkCost, partitions: int = PARTITIONS, *, weights: Weights | None = None
@@ -54,40 +56,40 @@ class Work:
         self.weights = weights or Weights.of(plan.query.parsed_aggregates)
 
     def price(self, layout: Layout) -> float:
-        """Return the nanoseconds that a layout takes per unit of time."""
+        """Return the price of a layout in nanoseconds per unit of time."""
         return self.cost.prices.total(self.count(layout))
 
     @cached_property
     def naive_price(self) -> float:
-        """Return the same for the query as it is."""
+        """Return the price of the unchanged query."""
         return self.cost.prices.total(self.count_naive())
 
     def is_naive_better(self, layout: Layout) -> bool:
-        """Say whether the query as it is costs less than a layout, or so little more that nothing is sure."""
+        """Say whether the unchanged query costs less than a layout, or too little more to be sure."""
         return self.naive_price < self.price(layout) * (WORTH_MERGING if self.weights.states else 1.0)
 
     @property
     def is_naive_better_than_a_scan(self) -> bool:
-        """Say whether, if no states are merged, the query as it is does better than one scan for all windows."""
+        """Say whether, if no states are merged, the unchanged query beats one scan for all windows."""
         return self.naive_price < self.fan_out_price
 
     @property
     def fan_out_price(self) -> float:
-        """Return the same for one scan that gives each event to all its instances, and Spark's own functions."""
+        """Return the price of one scan that assigns each event to all its instances, with Spark's own functions."""
         return self.cost.prices.total(self.count_fan_out())
 
     def count_fan_out(self) -> dict[str, float]:
-        """Count what prices are for in such a scan."""
+        """Count the work of such a scan by the names of prices."""
         naive = self.plan.naive()
         work = Work(naive, self.cost.of_instances, self.partitions, weights=self.weights.of_own)
         return work.count(Layout(flatten(naive, frozenset())))
 
     def count(self, layout: Layout) -> dict[str, float]:
-        """Count what prices are for."""
+        """Count the work of a layout by the names of prices."""
         cost, rows = self.cost, self.rows
         reads, edges, clocks = [], 0.0, 0.0
         if layout.asides:
-            # Only instances of long ago are computed at all.
+            # Of these nodes, only early instances are computed.
             early = {each.target for level in layout.levels for each in level.assigners if each.before != ALWAYS}
             rows = [0.0 if place in early else many for place, many in enumerate(rows)]
         for level in layout.levels:
@@ -96,7 +98,7 @@ class Work:
                 if each.before != ALWAYS:
                     continue
                 read = cost.rate * self.entries if each.source == RAW else rows[each.source]
-                # An instance that is made of scans reads two rows, also where panes are empty.
+                # An instance made from scans reads two rows, even where panes are empty.
                 total += 2 * rows[each.target] if each.target == level.scanned else each.steps * read
                 if each.source != each.target:
                     edges += (len(each.edges) - 1) * read
@@ -114,7 +116,7 @@ class Work:
         moves, moved = moves + windowed + scans, moved + sorted_rows + scanned
         row = layout.pane_row
         unpacked = sum(rows[place] for place in layout.unpacked(self.plan)) if row else 0.0
-        # What is shown from a level is finished there once more, for the next one.
+        # What a level shows is also finished there, in addition to the next level's work.
         levels = layout.levels[:-1] if layout.asides else ()
         twice = [made for level, made in zip(levels, emitted, strict=False) if layout.shown(self.plan, level)]
         explodes = self.entries * sum(each.steps for each in layout.levels[0].assigners) > 1
@@ -140,20 +142,20 @@ class Work:
         }
 
     def count_naive(self) -> dict[str, float]:
-        """Count the same for the query as it is: each window from the events, in a branch of a union of its own."""
+        """Count the work of the unchanged query: each window from the events, in its own branch of a union."""
         cost, outputs = self.cost, self.plan.outputs
         windows = [stands_for(output.node) for output in outputs]
         rows = sum(cost.rows_of(output.node) for output in outputs)
         instances = [-(-window.range // window.slide) for window in windows]
         updates = cost.rate * sum(instances)
-        # Spark brings the events of a session together, and sorts them.
+        # Spark shuffles the events of a session to one place and sorts them.
         sessions = sum(isinstance(output.node.window, Session) for output in outputs)
         return {
             "scan": cost.rate * len(windows),
             "update": updates,
             "explode": cost.rate * sum(each > 1 for each in instances),
             "window": updates,
-            # Nothing is exploded on the way, which makes hash tables of keys cheaper to reach.
+            # Nothing is exploded before, which makes hash tables of keys cheaper to access.
             "crowded": updates / 2 if cost.keyed else 0.0,
             "state": (self.states - 1) * updates,
             "object": self.weights.own_objects * updates,
@@ -163,7 +165,7 @@ class Work:
         }
 
     def _sessions(self, layout: Layout) -> tuple[int, float, float]:
-        """Count the moves that sessions take, the rows moved and sorted for them, and those looked at for each gap."""
+        """Count the shuffles for sessions, the rows shuffled and sorted for them, and those examined for each gap."""
         moves, moved, searched = 0, 0.0, 0.0
         for number, level in enumerate(layout.levels):
             found = [each.source for each in level.assigners if finds_sessions(self.plan, each)]
@@ -176,7 +178,7 @@ class Work:
         return moves, moved, searched
 
     def _scans(self, layout: Layout) -> tuple[int, float]:
-        """Count the moves that scans of blocks take, and the rows moved and sorted for them: all of a level above."""
+        """Count the shuffles for scans of blocks, and the rows shuffled and sorted for them: all of the level above."""
         is_moved = layout.distribution is not Distribution.BY_LEVEL
         read = sum(
             self.rows[place]
@@ -194,7 +196,7 @@ class Work:
         return self.cost.rows_of(replace(self.plan.nodes[nodes[0]].node, window=layout.pane_row.window))
 
     def _moves(self, layout: Layout, reads: list[float], emitted: list[float]) -> tuple[int, float]:
-        """Count how often rows are moved, and how many."""
+        """Count how often rows are shuffled, and how many rows."""
         match layout.distribution:
             case Distribution.EVENTS_BY_KEY:
                 return 1, self.cost.rate

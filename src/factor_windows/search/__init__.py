@@ -35,11 +35,11 @@ def optimize(
 ) -> Plan:
     """Find a cheap plan for a query, or one for several queries over the same stream.
 
-    `rate` is the number of events per `unit` of time, over all `keys` together. `statistics`, from `analyze`, stand for
-    all three. The search `best` may use `slices`, and returns what it has after `time_limit` seconds. `prices`, from
-    `factor-windows calibrate`, are those of your Spark. For several queries, `selectivity` says by their names what
-    share of the events their conditions keep. `values` is how many different values a key has of what a median, a mode
-    or a DISTINCT is about: these are computed from how often each value occurs.
+    `rate` is the number of events per `unit` of time, over all `keys` together. `statistics`, from `analyze`, replace
+    all three. The search `best` may use `slices`, and returns the best plan found after `time_limit` seconds. `prices`,
+    from `factor-windows calibrate`, describe your Spark. For several queries, `selectivity` gives, by query name, the
+    share of the events that each condition keeps. `values` is the number of distinct values per key that a median, a
+    mode or a DISTINCT works on: these are computed from how often each value occurs.
 
     >>> from factor_windows.algebra.window import tumbling
     >>> windows = [tumbling("20m"), tumbling("30m"), tumbling("40m")]

@@ -14,9 +14,9 @@ from factor_windows.cost.paper import PaperCost
 
 @dataclass(frozen=True)
 class Place:
-    """Where a factor window could go: between a window and its downstream windows (Paper: section IV-A).
+    """A place for a factor window: between a window and its downstream windows (Paper: section IV-A).
 
-    The virtual root counts as the paper's S<1, 1>, one unit long; reading from it costs what raw events cost.
+    The virtual root counts as the paper's S<1, 1>, one unit long; reading from it costs as much as reading raw events.
     """
 
     above: Window | None
@@ -25,7 +25,7 @@ class Place:
 
     @cached_property
     def _counts(self) -> list[Cost]:
-        # In most places no factor window fits, and nothing is counted.
+        # In most places no factor window fits, so nothing is counted until needed.
         return [self.cost.recurrence_count(window) for window in self.below]
 
     @cached_property
@@ -35,12 +35,12 @@ class Place:
 
     @cached_property
     def lengths(self) -> Cost:
-        """Sum of n_j * r_j: their lengths together."""
+        """Sum of n_j * r_j: their total length."""
         return sum(count * window.length for count, window in zip(self._counts, self.below, strict=True))
 
     @cached_property
     def spared(self) -> Cost:
-        """How much less the downstream windows cost beside their reads when they read a window, not the raw events."""
+        """How much less the downstream windows cost, apart from reads, if they read a window and not the raw events."""
         if self.above is not None:
             return 0
         overhead = self.cost.overhead
@@ -51,15 +51,15 @@ class Place:
         """Return the window above, or the virtual root as a window."""
         if self.above is not None:
             return self.above
-        # Raw events are finer than any tick: to a clock they are as if they came with each.
+        # Raw events are finer than any tick: on a clock, they count as one per tick.
         clock = self.below[0].clock
         grain = self.cost.grain if clock is None else 1
         return Window(range=grain, slide=grain, clock=clock)
 
     def benefit(self, factor: Window) -> Cost:
-        """Return the cost without the factor window less the cost with it (Paper: Equation 2).
+        """Return the cost without the factor window minus the cost with it (Paper: Equation 2).
 
-        The sum over the downstream windows is taken once for all candidates: it is linear in n_j and n_j * r_j.
+        The sum over the downstream windows is linear in n_j and n_j * r_j, so it is computed once for all candidates.
 
         >>> ten, twenty, thirty = (Window(range=n, slide=n) for n in (10, 20, 30))
         >>> Place(None, (twenty, thirty), PaperCost(unit=1, rate=Fraction(1), period=120)).benefit(ten)
@@ -77,7 +77,7 @@ class Place:
         return self.cost.filled(parent) * reads * self.cost.weight(parent)
 
     def pays(self, factor: Window) -> bool:
-        """Say whether a tumbling factor window has no negative benefit; for the paper's costs, by its Algorithm 4."""
+        """Say whether a tumbling factor window's benefit is not negative; for the paper's costs, by its Algorithm 4."""
         if isinstance(self.cost, PaperCost):
             return self._pays_by_algorithm_4(factor, self.cost)
         return self.benefit(factor) >= 0
@@ -85,8 +85,8 @@ class Place:
     def _pays_by_algorithm_4(self, factor: Window, cost: PaperCost) -> bool:
         """Decide from the ratio of the ranges and from lambda, the sum of n_j / m_j (Paper: Equation 4).
 
-        The paper's short cut for K >= 2 holds where the factor window is at least twice as long as what it reads. A raw
-        event counts as a window of 1/rate units, so at rates below one it may not.
+        The paper's shortcut for K >= 2 holds if the factor window is at least twice as long as its input. A raw event
+        counts as a window of 1/rate units, so at rates below one this may not be the case.
         """
         above = self.above.length if self.above else cost.unit
         ratio = Fraction(factor.length, above) * (1 if self.above else cost.rate)

@@ -1,4 +1,4 @@
-"""The cheapest plan over raw events, the query's windows, hidden windows and slices, and how good it is."""
+"""The cheapest plan over raw events, the query's windows, hidden windows and slices, with its quality."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from factor_windows.search.panes import common_panes, ladders, slicings
 from factor_windows.tree import Tree
 
 MOST_WINDOWS = 40
-"""Up to how many windows the search is exact."""
+"""The most windows for which the search is exact."""
 MOST_EDGES = 20_000
-"""Up to how many edges the search is exact."""
+"""The most edges for which the search is exact."""
 CANDIDATES_PER_KIND = 30
-"""How many hidden nodes of a kind are looked at if there are more windows than that."""
+"""The number of hidden nodes considered per kind if there are more windows than that."""
 FEWEST_CANDIDATES = 6
-"""How many of a kind are looked at for each set of keys, if there are many of those too."""
+"""The least number considered per kind for each set of keys, if there are many of those too."""
 LEAST_SECONDS = 0.05
-"""What the integer program gets at least, when all else took longer than it should."""
+"""The least time for the integer program, even if everything else took too long."""
 ROUNDING = 1e-12
-"""By what share two costs may differ and count as equal."""
+"""The share by which two costs may differ and count as equal."""
 ROUNDS = 4
-"""How often slices are added, at last such as are fitted to their readers."""
+"""The number of times slices are added, the last ones fitted to their readers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A tree, and how good it is."""
+    """A tree and its quality."""
 
     tree: Tree
     status: str
@@ -45,7 +45,7 @@ class Found:
 
 
 def best(graph: CoverageGraph, cost: CostModel, *, slices: bool = True, seconds: float = 1.0) -> Found:
-    """Search everything that is worth a look; never worse than the paper's factor windows."""
+    """Search all plans that may be worthwhile; never worse than the paper's factor windows."""
     if graph.kind is Kind.HOLISTIC:
         tree: Tree = dict.fromkeys(graph.nodes)
         return Found(tree, "optimal", total(tree, cost))
@@ -73,16 +73,16 @@ class _Search:
         self.order: dict[Node, tuple[int | Fraction, int, int]] = {}
 
     def found(self) -> Found:
-        """Solve, fit slices to their readers, solve again; then see that the paper's own plan is not cheaper."""
+        """Solve, fit slices to their readers, solve again; return the paper's own plan if it is cheaper."""
         self._add((*self.required, *self._hidden()))
         found = self._with_slices() if self.slices else self._solved()
         factor = Found(cheapest_with(self.factors, self.graph, self.cost, self.shared), "heuristic", found.bound)
         return min(found, factor, key=self._total)
 
     def _with_slices(self) -> Found:
-        """Solve with slices of useful subsets, then with such as are fitted to their readers."""
+        """Solve with slices of useful subsets, then with slices fitted to their readers."""
         plain = {node: parents.copy() for node, parents in self.options.items()}
-        # An exact search has no use for what is best without slices, unless time ends before it does.
+        # An exact search does not need the best tree without slices, unless it runs out of time.
         found = self._solved() if self.large else None
         more = [
             Node(slicing, keys)
@@ -99,7 +99,7 @@ class _Search:
             if found and len(self.options) == known:
                 break
             solved = self._solved()
-            # What was optimal before says nothing about the slices that have come since.
+            # A tree that was optimal before the new slices may no longer be.
             found = replace(solved, tree=min(solved, found or solved, key=self._total).tree)
             more = self._fitted(found.tree)
         assert found is not None
@@ -119,7 +119,7 @@ class _Search:
         )
 
     def _hidden(self) -> Iterable[Node]:
-        """List hidden nodes that are worth a look, fewer of each kind if there are very many windows."""
+        """List hidden nodes that may be worthwhile, fewer of each kind if there are very many windows."""
         most = max(FEWEST_CANDIDATES, CANDIDATES_PER_KIND // len(self.key_sets)) if self.large else None
         for keys, windows in self.windows.items():
             hopping = ladders(windows, self.graph.kind)
@@ -129,10 +129,10 @@ class _Search:
         yield from list(self.factors)[:most]
 
     def _add(self, nodes: Iterable[Node]) -> None:
-        """Price every edge from and to some more nodes; one that is dearer than the raw events is none."""
+        """Price every edge from and to these new nodes; omit edges that cost no less than reading the raw events."""
         new = [node for node in dict.fromkeys(nodes) if node not in self.options and self._is_no_root(node)]
         self.options |= {node: {None: self.cost.price(node, None)} for node in new}
-        # Only what comes before can be read.
+        # A node can only read nodes that come before it.
         self.order |= {node: node.topological_key for node in new}
         place = {node: place for place, node in enumerate(sorted(self.options, key=self.order.__getitem__))}
         added, required = set(new), set(self.required)
@@ -148,12 +148,12 @@ class _Search:
             parents |= {parent: price for parent, price in prices if price < parents[None]}
 
     def _is_no_root(self, node: Node) -> bool:
-        """Say whether a node is asked for, or longer than what the raw events count as: the paper's S<1, 1>."""
+        """Say whether a node is required, or longer than the virtual root, the paper's S<1, 1>."""
         window = node.window
         return node in self.graph.parents or not isinstance(window, Window) or window.length > self.cost.grain
 
     def _solved(self) -> Found:
-        """Solve exactly if that is possible in the time that is left, and by reverse greedy otherwise."""
+        """Solve exactly if there is enough time, and by reverse greedy otherwise."""
         if self.large or sum(map(len, self.options.values())) > MOST_EDGES:
             pruned = self._pruned(self._tree(self.options))
             return Found(pruned, "heuristic" if monotonic() < self.deadline else "time_limit", self._least())
@@ -170,7 +170,7 @@ class _Search:
         return Found(cheaper, "time_limit", max(solution.bound, self._least()))
 
     def _pruned(self, tree: Tree) -> Tree:
-        """Take away hidden nodes that are not worth their price, the dearest first: reverse greedy."""
+        """Remove hidden nodes that are not worth their price, most expensive first: reverse greedy."""
         kept = dict(tree)
         waiting = sorted(kept.keys() - set(self.required), key=lambda n: (-self._price(kept, n), display_key(n.window)))
         settled = False
@@ -194,11 +194,11 @@ class _Search:
         return self.options[node][tree[node]]
 
     def _least(self) -> Cost:
-        """Return what no tree costs less than: every window from the parent that would be cheapest."""
+        """Return a lower bound on the cost of any tree: every window from its cheapest possible parent."""
         return sum(min(self.options[node].values()) for node in self.required)
 
     def _cheapest(self, node: Node, there: Collection[Node]) -> Node | None:
-        """Choose among the parents that are there; of equals, the longest."""
+        """Choose the cheapest of the available parents; among equals, the longest."""
         prices = {
             parent: price for parent, price in self.options[node].items() if parent is not None and parent in there
         }
@@ -208,7 +208,7 @@ class _Search:
         return min((parent for parent, price in prices.items() if price == least), key=_longest_first)
 
     def _tree(self, built: Collection[Node]) -> Tree:
-        """Let every node read its cheapest parent among those that are built, and leave out what nobody reads."""
+        """Let every node read its cheapest parent among the built ones, and drop nodes that are not read."""
         there = {*self.required, *built}
         tree = {node: self._cheapest(node, there) for node in self.options if node in there}
         required = set(self.required)
@@ -217,7 +217,7 @@ class _Search:
         return tree
 
     def _fitted(self, tree: Tree) -> list[Node]:
-        """Make slices anew from the edges that their readers need."""
+        """Rebuild slices from only the edges that their readers need."""
         readers: dict[Node, list[Segmentation]] = {}
         for node, parent in tree.items():
             if parent is not None and isinstance(parent.window, Slices):
@@ -226,7 +226,7 @@ class _Search:
 
 
 def _key_sets(nodes: Iterable[Node]) -> tuple[frozenset[str], ...]:
-    """List the keys that hidden nodes may have: those of windows that are asked for, and all of them together."""
+    """List the keys that hidden nodes may have: those of the required windows, and all of them together."""
     own = sorted({node.keys for node in nodes}, key=lambda keys: (-len(keys), sorted(keys)))
     return tuple(dict.fromkeys((frozenset[str]().union(*own), *own)))
 

@@ -1,4 +1,4 @@
-"""Share among the query's own windows. Paper: Algorithm 1, which is optimal when nothing may be added."""
+"""Share among the query's own windows. Paper: Algorithm 1, which is optimal if no windows may be added."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from factor_windows.tree import Tree
 
 
 def cheapest_parents(graph: CoverageGraph, cost: CostModel) -> Tree:
-    """Let every node read the parent from which it is cheapest: the paper's min-cost graph."""
+    """Let every node read its cheapest parent: the paper's min-cost graph."""
     return {node: cheapest_parent(node, graph.parents[node], cost) for node in graph.nodes}
 
 
 def cheapest_parent(node: Node, parents: tuple[Node, ...], cost: CostModel) -> Node | None:
-    """Choose one parent: the raw events only if they are cheaper than any other, and among equals the longest."""
+    """Choose one parent: the raw events only if they are cheaper than any other; among equals, the longest."""
     if not parents:
         return None
     prices = cost.price_each(node, parents)
@@ -28,6 +28,6 @@ def cheapest_parent(node: Node, parents: tuple[Node, ...], cost: CostModel) -> N
 
 @lru_cache(maxsize=4096)
 def longest_first(node: Node) -> tuple[int, ...]:
-    """Return what is least for the longest of several nodes."""
+    """Return a sort key that is smallest for the longest of several nodes."""
     length, distance, *offset = display_key(node.window)
     return (-length, -distance, *offset, len(node.keys))

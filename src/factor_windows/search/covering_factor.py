@@ -12,10 +12,10 @@ from factor_windows.search.divisors import divisors
 
 
 def covering_candidates(place: Place, taken: Collection[Window]) -> Iterator[Window]:
-    """List the windows that fit between, for each slide the shortest and the longest only.
+    """List the windows that fit in between, for each slide only the shortest and the longest.
 
-    The paper tries every range that is a multiple of the slide. For a given slide the benefit is a convex function
-    of the range (a parabola that opens upwards), so its greatest value is at one of the two ends.
+    The paper tries every range that is a multiple of the slide. For a given slide the benefit is a convex function of
+    the range (a parabola that opens upwards), so its maximum is at one of the two ends.
 
     >>> from fractions import Fraction
     >>> from factor_windows.cost.paper import PaperCost

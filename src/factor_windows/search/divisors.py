@@ -1,4 +1,4 @@
-"""Divisors of a length of time, without a step for every unit of it."""
+"""Divisors of a length of time, without a loop over its units."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SMALL_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 
 @lru_cache(maxsize=4096)
 def divisors(number: int) -> tuple[int, ...]:
-    """List the divisors of a positive number, the greatest first.
+    """List the divisors of a positive number, largest first.
 
     >>> divisors(12)
     (12, 6, 4, 3, 2, 1)
@@ -60,7 +60,7 @@ def _is_prime(number: int) -> bool:
 
 
 def _some_divisor(number: int) -> int:
-    """Find a divisor of a number that is composite and has no small prime (Pollard 1975)."""
+    """Find a divisor of a composite number without small prime factors (Pollard 1975)."""
     step = 1
     while True:
         slow = fast = 2

@@ -1,8 +1,8 @@
-"""The cheapest tree over given nodes: dual ascent bounds it from below, and branch and bound closes what is open.
+"""The cheapest tree over given nodes: dual ascent gives a lower bound, and branch and bound closes the gap.
 
-Choosing hidden nodes and parents is a Steiner arborescence in a graph without cycles: what is asked for must be reached
-from the raw events, and a node's price depends on its parent alone. Dual ascent (Wong 1984) gives a bound and a tree;
-in most searches they meet, so that the tree is proved optimal in a few milliseconds and without a solver.
+Choosing hidden nodes and parents is a Steiner arborescence problem in an acyclic graph: the required nodes must be
+reached from the raw events, and a node's price depends on its parent alone. Dual ascent (Wong 1984) gives a bound and a
+tree; in most searches they meet, which proves the tree optimal in a few milliseconds and without a solver.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from factor_windows.algebra.graph import Node
 from factor_windows.cost.model import Cost, share
 
 SCALE = 1e4
-"""What reading everything from the raw events costs here: prices may be far too large for a float."""
+"""The scaled cost of reading everything from the raw events: prices may be far too large for a float."""
 CLOSE = 1e-9
-"""By what share of the cost a bound may be below it, and count as equal."""
+"""A bound counts as equal to the cost if it is below it by at most this share of the cost."""
 EFFORT = 50_000
-"""How many edges are looked at, over all parts of the problem, before a solver is loaded instead."""
+"""The number of edges to examine, over all parts of the problem, before a solver is loaded instead."""
 Options = Mapping[Node, Mapping[Node | None, Cost]]
-"""For each node the parents it may read, `None` for the raw events, and what that costs."""
+"""For each node the parents it may read, `None` for the raw events, and the costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The hidden nodes to build, and what is known about how good that is."""
+    """The hidden nodes to build, with the bound and whether they are optimal."""
 
     built: frozenset[Node]
     bound: Cost
     optimal: bool
     loading: float = 0.0
-    """How many seconds it took to load a solver, which no time limit should pay for."""
+    """The seconds it took to load a solver, which should not count against a time limit."""
 
 
 def cheapest_tree(
     options: Options, required: Sequence[Node], *, seconds: float, known: Collection[Node] = ()
 ) -> Solution | None:
-    """Choose hidden nodes so that all required ones together cost least; `None` if time ends before any is found.
+    """Choose hidden nodes that minimize the cost of all required ones; `None` if time ends before any are found.
 
-    `known` are hidden nodes of a tree that is good already: what cannot be cheaper need not be looked at.
+    `known` are the hidden nodes of a tree that is good already: only cheaper trees are searched for.
     """
     deadline = monotonic() + seconds
     problem = _Problem(options, required)
@@ -79,7 +79,7 @@ def cheapest_tree(
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """Hidden nodes, and what the tree costs that is made with them."""
+    """Hidden nodes, and the cost of the tree built with them."""
 
     cost: float
     nodes: frozenset[int]
@@ -87,7 +87,7 @@ class _Built:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of the problem: the edges that are left, and hidden nodes that are built for sure."""
+    """A part of the problem: the remaining edges, and hidden nodes that are certainly built."""
 
     prices: list[dict[int, float]]
     sure: frozenset[int]
@@ -98,11 +98,11 @@ class _Part:
         return sum(map(len, self.prices))
 
     def undecided(self, required: int) -> list[int]:
-        """List the hidden nodes that may be built, or not."""
+        """List the hidden nodes that are still undecided."""
         return [place for place in range(required, len(self.prices)) if self.prices[place] and place not in self.sure]
 
     def branches(self, required: int) -> list[_Part]:
-        """Decide about the node that most others may read: leave it out, or build it for sure."""
+        """Branch on the hidden node with the most possible readers: leave it out, or certainly build it."""
         readers = Counter(parent for parents in self.prices for parent in parents)
         node = max(self.undecided(required), key=lambda place: readers[place])
         without = [
@@ -113,7 +113,7 @@ class _Part:
 
 
 class _Problem:
-    """Nodes as numbers: what is asked for, what is hidden, and the raw events as the last one."""
+    """The nodes as numbers: the required ones, the hidden ones, and the raw events as the last one."""
 
     def __init__(self, options: Options, required: Sequence[Node]) -> None:
         always: set[Node | None] = {None, *required}
@@ -127,14 +127,14 @@ class _Problem:
             scaled = {parent: SCALE * share(price, self.naive) for parent, price in options[node].items()}
             self.prices.append({self.number[parent]: scaled[parent] for parent in worthwhile(scaled, always)})
         self.order = _parents_first(self.prices, self.root)
-        # Of the nodes that are there anyway each may read one only.
+        # Of the parents that always exist, each node may read only one.
         self.fallback = [next(iter(parents.values())) for parents in self.prices]
-        """What each node costs if nothing hidden is built."""
+        """The cost of each node if no hidden node is built."""
         self.cheaper = [
-            sorted((price, place) for place, price in parents.items() if self.required <= place < self.root)
+            {place: price for place, price in parents.items() if self.required <= place < self.root}
             for parents in self.prices
         ]
-        """The hidden nodes from which each node is cheaper, the cheapest first."""
+        """The hidden nodes that would make each node cheaper."""
         self.without_losers: dict[frozenset[int], _Built] = {}
 
     def numbered(self, nodes: Iterable[Node]) -> frozenset[int]:
@@ -142,14 +142,14 @@ class _Problem:
         return frozenset(self.number[node] for node in nodes)
 
     def solution(self, best: _Built, bound: float, *, optimal: bool) -> Solution:
-        """Return what was found."""
+        """Return the result as a solution."""
         built = frozenset(node for place in best.nodes if (node := self.nodes[place]) is not None)
         return Solution(built, unscaled(bound, self.naive), optimal)
 
     def relax(self, part: _Part, best: _Built) -> tuple[float, _Part, _Built]:
-        """Bound the trees of a part, look for a better one, and leave out the edges of none that is better.
+        """Bound the trees of a part, look for a better one, and drop the edges that no better tree uses.
 
-        What is left is bounded again, until there is nothing more to leave out.
+        The remaining edges are bounded again, until there is nothing more to drop.
         """
         terminals = [*range(self.required), *sorted(part.sure)]
         prices = part.prices
@@ -177,9 +177,9 @@ class _Problem:
         terminals: Iterable[int],
         room: float,
     ) -> list[dict[int, float]]:
-        """Leave out the edges whose use costs more above the bound than there is room for.
+        """Drop the edges whose use would cost more above the bound than the best tree allows.
 
-        A tree with an edge has a path to it and one on to a terminal, which cost at least what is left of their edges.
+        A tree with an edge has a path to it and one on to a terminal, which cost at least what remains of their edges.
         """
         reached, onwards = [inf] * self.root + [0.0], [inf] * (self.root + 1)
         for terminal in terminals:
@@ -200,9 +200,9 @@ class _Problem:
         ]
 
     def improve(self, start: Iterable[int], others: Iterable[int]) -> _Built:
-        """Take hidden nodes away that are not worth their price; then add each of some others if that pays.
+        """Remove hidden nodes that are not worth their price; then add each of some others if that pays.
 
-        One that is added may make several superfluous.
+        A node that is added may make several others superfluous.
         """
         best = self._without_losers(start)
         settled = False
@@ -216,7 +216,7 @@ class _Problem:
         return best
 
     def _without_losers(self, built: Iterable[int]) -> _Built:
-        """Take the hidden nodes away that are not worth their price, the greatest loss first."""
+        """Remove the hidden nodes that are not worth their price, greatest loss first."""
         start = frozenset(built)
         if start not in self.without_losers:
             cost, gains = self._assess(start)
@@ -232,7 +232,7 @@ class _Problem:
     def _assess(self, built: Collection[int]) -> tuple[float, dict[int, float]]:
         """Price the tree in which every node reads its cheapest parent.
 
-        Say also for each hidden node of it how much more its readers would cost without it than it costs itself.
+        Also return, for each hidden node in it, how much more its readers would cost without it, minus its own cost.
         """
         waiting = list(range(self.required))
         gains: dict[int, float] = {}
@@ -240,13 +240,15 @@ class _Problem:
         while waiting:
             node = waiting.pop()
             least = otherwise = self.fallback[node]
-            parent = self.root
-            for price, hidden in self.cheaper[node]:
-                if hidden in built:
-                    if parent != self.root:
-                        otherwise = price
-                        break
-                    parent, least = hidden, price
+            parent, cheaper = self.root, self.cheaper[node]
+            for hidden in built:
+                price = cheaper.get(hidden)
+                if price is None:
+                    continue
+                if price < least or (price == least and hidden < parent):
+                    parent, least, otherwise = hidden, price, least
+                elif price < otherwise:
+                    otherwise = price
             total += least
             if node in gains:
                 gains[node] -= least
@@ -259,7 +261,7 @@ class _Problem:
 
 
 def _parents_first(prices: Sequence[Mapping[int, float]], root: int) -> list[int]:
-    """Put the nodes in an order in which each comes after all that it may read."""
+    """Order the nodes so that each comes after all that it may read."""
     found = {root: None}
 
     def visit(place: int) -> None:
@@ -276,15 +278,15 @@ def _parents_first(prices: Sequence[Mapping[int, float]], root: int) -> list[int
 def _ascend(left: list[dict[int, float]], terminals: Sequence[int], root: int) -> tuple[float, set[int]]:
     """Raise the price of reaching each terminal until all are reached; return the bound, and the nodes on the way.
 
-    `left` is what of each edge's price is not yet accounted for. Of the terminals that the root does not reach by edges
-    of which nothing is left, the one with the fewest edges into what reaches it goes next: all these edges are charged
-    what the cheapest of them has left.
+    `left` is the part of each edge's price not yet accounted for. Among the terminals that the root does not reach by
+    edges with nothing left, the next one is that with the fewest edges into the nodes that reach it: all these edges
+    are charged what the cheapest of them has left.
     """
     reach = {terminal: {terminal} for terminal in terminals}
     bound = 0.0
 
     def grow(found: set[int], start: Iterable[int]) -> bool:
-        """Add what reaches a terminal by edges of which nothing is left; say whether the root does."""
+        """Add the nodes that reach a terminal by edges with nothing left; say whether the root is one."""
         waiting = list(start)
         while waiting:
             for parent, price in left[waiting.pop()].items():
@@ -321,13 +323,13 @@ def _ascend(left: list[dict[int, float]], terminals: Sequence[int], root: int) -
 
 
 def unscaled(price: float, naive: Cost) -> Cost:
-    """Return a price as the cost model counts it."""
+    """Return a price in the cost model's units."""
     part = price / SCALE
     return part * naive if isinstance(naive, float) else Fraction(part) * Fraction(naive)
 
 
 def worthwhile(parents: Mapping[Node | None, Cost], always: set[Node | None]) -> list[Node | None]:
-    """Leave the cheapest parent that is there anyway, and hidden ones that are cheaper."""
+    """Keep the cheapest parent that always exists, and hidden ones that are cheaper."""
     there = min(filter(always.__contains__, parents), key=parents.__getitem__)
     least = parents[there]
     return [there, *(parent for parent, price in parents.items() if price < least and parent not in always)]

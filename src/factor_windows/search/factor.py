@@ -23,7 +23,7 @@ def with_factor_windows(graph: CoverageGraph, cost: CostModel) -> Tree:
 
 
 def best_factors(graph: CoverageGraph, cost: CostModel) -> dict[Node, None]:
-    """Find the best factor window for every place, each once."""
+    """Find the best factor window for every place, without repeats."""
     find = best_covering_factor if graph.kind is Kind.OVERLAP_SAFE else best_partitioning_factor
     taken = {stands_for(node) for node in graph.nodes if not isinstance(node.window, Session)}
     found = ((find(place, taken), keys) for place, keys in places(graph, cost))
@@ -31,7 +31,7 @@ def best_factors(graph: CoverageGraph, cost: CostModel) -> dict[Node, None]:
 
 
 def cheapest_with(factors: Collection[Node], graph: CoverageGraph, cost: CostModel, shared: Tree) -> Tree:
-    """Let every node read its cheapest parent, the factor windows that pay among them; `shared` is without these.
+    """Let every node read its cheapest parent, including factor windows that pay; `shared` is the tree without them.
 
     Of the query's own windows only the cheapest parent can be cheaper than the factor windows.
     """
@@ -64,16 +64,16 @@ def places(graph: CoverageGraph, cost: CostModel) -> Iterator[tuple[Place, froze
 
 
 def total(tree: Tree, cost: CostModel) -> Cost:
-    """Sum what all nodes of a tree cost."""
+    """Sum the costs of all nodes of a tree."""
     return sum(cost.price(node, parent) for node, parent in tree.items())
 
 
 def _without_losers(
     tree: Tree, factors: Collection[Node], parents: Mapping[Node, tuple[Node, ...]], cost: CostModel
 ) -> Tree:
-    """Drop the factor windows without which the tree costs no more, until every one left is worth its cost.
+    """Drop the factor windows without which the tree costs no more, until every remaining one is worth its cost.
 
-    The paper counts each benefit as if the windows below had no better parent, which may overrate it.
+    The paper computes each benefit as if the windows below had no better parent, which may overestimate it.
     """
     kept = dict(tree)
     settled = False

@@ -1,4 +1,4 @@
-"""The cheapest tree over given nodes, as an integer program: for what dual ascent leaves open (search/exact.py)."""
+"""The cheapest tree over given nodes, as an integer program: for cases dual ascent leaves open (search/exact.py)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from factor_windows.search.exact import SCALE, Options, Solution, unscaled, wort
 
 
 def solve(options: Options, required: Sequence[Node], *, seconds: float) -> Solution | None:
-    """Choose hidden nodes so that all required ones together cost least; `None` if time ends before any is found."""
+    """Choose hidden nodes that minimize the cost of all required ones; `None` if time ends before any are found."""
     always: set[Node | None] = {None, *required}
     hidden = [node for node in options if node not in always]
     place = {node: number for number, node in enumerate(hidden)}

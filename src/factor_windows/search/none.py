@@ -1,4 +1,4 @@
-"""Search nothing: every window reads the raw events, as engines do today."""
+"""No search: every window reads the raw events, as engines do today."""
 
 from __future__ import annotations
 

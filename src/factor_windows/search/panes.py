@@ -1,4 +1,4 @@
-"""Hidden nodes that are worth a look: tumbling windows, hopping windows, and slices of some of the windows."""
+"""Candidates for hidden nodes: tumbling windows, hopping windows, and slices of some of the windows."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from factor_windows.functions.table import Kind
 from factor_windows.search.divisors import divisors
 
 MOST_TUMBLING = 300
-"""How many tumbling windows are looked at; the paper's sets of 20 windows have fewer than a hundred."""
+"""The most tumbling windows to consider; the paper's sets of 20 windows have fewer than a hundred."""
 MOST_RUNGS = 16
-"""How many hopping windows are looked at below one that the user asks for, if it is one of few."""
+"""The most hopping windows to consider below one that the user asks for, if there are few of these."""
 ALL_RUNGS = 80
-"""How many hopping windows are looked at below all that the user asks for, but at least three for each."""
+"""The most hopping windows to consider below all that the user asks for, but at least three for each."""
 FEW_SLIDES = 4
-"""Up to how many windows slices of every subset are looked at."""
+"""The most windows for which slices of every subset are considered."""
 MOST_SLIDES = 100
-"""Windows of more slides have no slices together: finding the slice of an event would take too long."""
+"""Windows with more slides get no common slices: finding the slice of an event would take too long."""
 MOST_SLICES = 16
-"""How many slicings are looked at first; more, fitted to their readers, come later."""
+"""The number of slicings to consider first; more, fitted to their readers, come later."""
 
 
 def common_panes(windows: Sequence[Window]) -> tuple[Window, ...]:
-    """List the longest tumbling windows that serve each subset of the windows.
+    """List the longest tumbling windows that suit each subset of the windows.
 
-    A cheapest tree with tumbling factor windows has no others: one that is shorter than the longest that refines its
+    A cheapest tree with tumbling factor windows needs no others: a shorter one than the longest that refines its
     readers can be lengthened to that, which costs as much to compute and less to read (docs/theory.md).
 
     >>> [window.range for window in common_panes([Window(range=n, slide=n) for n in (12, 18, 20)])]
@@ -39,7 +39,7 @@ def common_panes(windows: Sequence[Window]) -> tuple[Window, ...]:
     for window in windows:
         by_clock.setdefault(window.clock, set()).add(own_pane(window))
     for clock in [clock for clock in by_clock if clock and clock.unit == "month"]:
-        # Days make up months.
+        # Months are made of days.
         if constant_offset(clock.zone) == 0:
             by_clock.setdefault(None, set()).add(Window(clock.days.length, clock.days.length))
         else:
@@ -49,7 +49,7 @@ def common_panes(windows: Sequence[Window]) -> tuple[Window, ...]:
 
 
 def _closed(own: Collection[Window]) -> set[Window]:
-    """Add what serves several of some panes of one clock, until nothing is new."""
+    """Add common panes of several panes on one clock, until there are no new ones."""
     clock = next(iter(own)).clock
     given = {(pane.range, pane.offset) for pane in own}
     found = newest = given
@@ -80,9 +80,9 @@ def _merged(one: Progression, other: Progression) -> Progression:
 
 
 def ladders(windows: Iterable[Window], kind: Kind) -> tuple[Window, ...]:
-    """List hopping windows on the way up to each hopping window: of its slide, or its pane's, and shorter ranges.
+    """List hopping windows on the way up to each hopping window: with its slide, or its pane's, and shorter ranges.
 
-    Ranges divide the window's, so that each rung tiles it; functions that do not mind overlap have no need of that.
+    Ranges divide the window's, so that each rung tiles it; overlap-safe functions do not need this.
     """
     found: dict[Window, None] = {}
     hopping = [window for window in windows if not window.is_tumbling]
@@ -96,7 +96,7 @@ def ladders(windows: Iterable[Window], kind: Kind) -> tuple[Window, ...]:
 
 
 def _rungs(count: int, kind: Kind, most: int) -> list[int]:
-    """List how many slides long the rungs are: an even choice of the divisors, or of products of 2 and 3."""
+    """List the lengths of the rungs in slides: an even choice of the divisors, or of products of 2 and 3."""
     rungs = {times for times in divisors(count) if 1 < times < count}
     if kind is Kind.OVERLAP_SAFE:
         rungs |= {two * three for two in _powers(2, count) for three in _powers(3, count) if 1 < two * three < count}
@@ -117,8 +117,8 @@ def _powers(base: int, limit: int) -> Iterator[int]:
 def slicings(windows: Sequence[Window], panes: Iterable[Window]) -> tuple[Segmentation, ...]:
     """List slices of useful subsets.
 
-    Of few windows, of every subset. Of more, of all, of all without those of the shortest slides, of those that have a
-    pane in common, and of each alone whose range is no multiple of its slide.
+    For few windows: of every subset. For more: of all, of all except those with the shortest slides, of those that have
+    a pane in common, and of each single window whose range is not a multiple of its slide.
     """
     by_slide = sorted(windows, key=lambda window: (window.distance, window.length, window.offset, window.label))
     subsets: list[Sequence[Window]] = []
@@ -140,7 +140,7 @@ def slicings(windows: Sequence[Window], panes: Iterable[Window]) -> tuple[Segmen
 
 
 def _with_grid(slices: Segmentation) -> Iterator[Segmentation]:
-    """Give slices of calendars a finer twin, whose edges nowadays are found without a clock."""
+    """Pair slices of calendars with finer ones, whose recent edges are found without a clock."""
     yield slices
     edges = edges_of(slices)
     if isinstance(slices, Window) and slices.clock is not None:

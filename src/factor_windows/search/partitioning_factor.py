@@ -11,10 +11,10 @@ from factor_windows.search.divisors import divisors
 
 
 def partitioning_candidates(place: Place) -> Iterator[Window]:
-    """List the tumbling windows that fit between, the longest first.
+    """List the tumbling windows that fit in between, longest first.
 
-    The paper's printed algorithm asks only that the range divide the ranges below; Theorem 4 also needs it to
-    divide their slides and, with offsets, the distances between their offsets.
+    The paper's printed algorithm only requires the range to divide the ranges below; Theorem 4 also needs it to divide
+    their slides and, with offsets, the distances between their offsets.
 
     >>> from fractions import Fraction
     >>> from factor_windows.cost.paper import PaperCost
@@ -26,7 +26,7 @@ def partitioning_candidates(place: Place) -> Iterator[Window]:
     step, clock = place.upstream.slide, place.below[0].clock
     first = place.below[0].offset
     longest = gcd(*(part for w in place.below for part in (w.range, w.slide, w.offset - first)))
-    # Raw events are finer than a tick, so a window of one tick is no copy of them.
+    # Raw events are finer than a tick, so a window of one tick is not a copy of them.
     if longest % step == 0 and (longest > step or (clock is not None and place.above is None)):
         yield Window(range=longest, slide=longest, offset=first, clock=clock)
         for factor in divisors(longest // step)[1:-1]:
@@ -36,7 +36,7 @@ def partitioning_candidates(place: Place) -> Iterator[Window]:
 def best_partitioning_factor(place: Place, taken: Collection[Window]) -> Window | None:
     """Return the best tumbling factor window, or `None` if none is worth adding.
 
-    Every candidate covers the longest, so the longest is all that the paper's pruning leaves; and since Theorem 9's
+    Every candidate covers the longest one, so the paper's pruning leaves only the longest; and since Theorem 9's
     comparison comes down to the longer range, no candidate could beat it. The shorter ones are never made.
     """
     longest = next(partitioning_candidates(place), None)

@@ -1,4 +1,4 @@
-"""A pass over panes that somebody keeps: every window is made of them, or of another window."""
+"""A pass over stored panes: every window is made of them, or of another window."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from factor_windows.tree import Pass, Tree
 from factor_windows.workload import Output
 
 Since = Mapping[Segmentation, float]
-"""Since when panes are kept, in microseconds; always, if it says nothing."""
+"""The time from which panes are kept, in microseconds; panes without a time are kept for all times."""
 
 
 def coarsest_panes(each: Pass, *, finest: Iterable[Segmentation] = ()) -> Segmentation:
-    """Return the coarsest panes that all windows of a pass can be made of, and what else is to be made of them."""
+    """Return the coarsest panes that make up all windows of a pass, and the segmentations in `finest`."""
     return slices_of([*(output.node.window for output in each.outputs), *finest])
 
 
 def every_key(each: Pass) -> frozenset[str]:
-    """Return the keys that panes are by: those of all windows of a pass together."""
+    """Return the keys of the panes: those of all windows of a pass together."""
     return frozenset[str]().union(*(output.node.keys for output in each.outputs))
 
 
 def plan_panes(each: Pass, panes: Sequence[Segmentation], since: Since | None = None) -> Pass:
-    """Let the windows of a pass be made of panes that are kept, or of each other, whichever is cheapest.
+    """Make the windows of a pass from stored panes, or from each other, whichever is cheapest.
 
-    Panes that are kept for longer are preferred. The factor windows of the pass may help, too.
+    Panes that are kept for longer are preferred. The factor windows of the pass may be used, too.
 
     >>> import factor_windows as fw
     >>> query = fw.Query(time="ts", windows=[fw.tumbling("1h"), fw.hopping("7d", "1d")], aggregates=["count(*)"])
@@ -53,7 +53,7 @@ def plan_panes(each: Pass, panes: Sequence[Segmentation], since: Since | None = 
 
 
 def kept_panes(each: Pass, panes: Sequence[Segmentation]) -> Pass:
-    """Return the pass that makes coarser panes of the first, which are the finest; all of them are shown."""
+    """Return the pass that makes the coarser panes from the first ones, the finest; all of them are shown."""
     keys = every_key(each)
     first, *others = (Node(pane, keys) for pane in panes)
     every = tuple(range(len(each.query.parsed_aggregates)))
@@ -64,7 +64,7 @@ def kept_panes(each: Pass, panes: Sequence[Segmentation]) -> Pass:
 
 
 def sources_of(each: Pass) -> dict[Segmentation, Segmentation]:
-    """Return for each shown window of a pass over panes the panes that it is made of in the end."""
+    """Return, for each shown window of a pass over panes, the panes that it is ultimately made of."""
     nodes = {node.name: node for node in each.nodes}
     found: dict[Segmentation, Segmentation] = {}
     for node in each.nodes:

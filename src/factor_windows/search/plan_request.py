@@ -1,4 +1,4 @@
-"""A request to a plan: who shares a pass over the events, and what each pass computes."""
+"""From a request to a plan: which queries share a pass over the events, and what each pass computes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from factor_windows.workload import Workload, can_share, merge_queries
 
 
 def plan_request(request: Request) -> Plan:
-    """Plan queries that share a stream, in one pass unless several are cheaper or there is no other way."""
+    """Plan queries that share a stream, in one pass unless several are cheaper or one is impossible."""
     if request.is_single:
         return Plan((plan_workload(Workload.of_query(request.queries[0]), request.options),), request)
     planner = _Planner(request)
@@ -35,7 +35,7 @@ def plan_request(request: Request) -> Plan:
 
 
 def plan_in_one_pass(plan: Plan) -> Plan:
-    """Return a plan that shares one pass among all queries, as a stream needs it."""
+    """Return a plan with one pass for all queries, as a stream needs."""
     request = replace(plan.request, in_one_pass=True)
     return replace(plan, request=request) if len(plan.passes) == 1 else plan_request(request)
 
@@ -59,17 +59,17 @@ def _check_no_sessions(queries: Sequence[Query]) -> None:
 
 
 class _Planner:
-    """Plans sets of queries, each once."""
+    """Plans sets of queries, each set once."""
 
     def __init__(self, request: Request) -> None:
         self.request, self.options = request, request.options
         self.known: dict[tuple[str, ...], Pass] = {}
 
     def split_into_passes(self, queries: list[Query]) -> list[list[Query]]:
-        """Part the queries of a condition from the others, where it is known to keep so few events that this pays.
+        """Give queries with the same condition a pass of their own, if it keeps so few events that this pays.
 
-        An event costs something for every state that it might be added to. Apart from the others, the events that a
-        condition drops cost no more than their reading, but all are read once more.
+        In a shared pass, an event costs something for every state that it might be added to. In a separate pass, the
+        events that the condition drops only cost reading, but all events are read once more.
         """
         parts = [queries]
         if self.options.cost == "paper":
@@ -98,12 +98,12 @@ class _Planner:
         return self.request.selectivity.get(query.name, 1.0)
 
     def _passing(self, workload: Workload) -> float:
-        """Return the share of the events that at least one query of a workload is about, at most."""
+        """Return an upper bound on the share of the events that at least one query of a workload selects."""
         by_condition = {member.query.where: self._share(member.query) for member in workload.members}
         return min(1.0, max(1e-9, sum(by_condition.values())))
 
     def _total(self, queries: list[Query]) -> float:
-        """Return what a pass costs: its nodes, the reading of events that it drops, and its states."""
+        """Return the cost of a pass: its nodes, the reading of events that it drops, and its states."""
         found = self.plan(queries)
         model = found.cost_model
         assert isinstance(model, SparkCost)
@@ -112,7 +112,7 @@ class _Planner:
         return float(found.cost) + dropped * model.prices.relative("scan") + states
 
     def _combinations(self, workload: Workload) -> Combinations:
-        """Say how many combinations each set of keys has: as measured, or as if keys were independent of each other."""
+        """Return the number of combinations of each set of keys, as measured, or assuming that keys are independent."""
         sets = {each.node.keys for each in workload.outputs}
         sets.add(frozenset[str]().union(*sets))
         every = determinants(frozenset(key.sql for key in workload.query.parsed_keys))

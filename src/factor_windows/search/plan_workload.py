@@ -1,4 +1,4 @@
-"""A workload to one pass over the events: the cost model, the graph, the search."""
+"""From a workload to one pass over the events: the cost model, the graph, the search."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from factor_windows.tree import Pass, Tree
 from factor_windows.workload import Workload
 
 Combinations = Mapping[frozenset[str], float]
-"""How many combinations there are of each set of keys."""
+"""The number of combinations of each set of keys."""
 SIMPLE: Mapping[str, Callable[[CoverageGraph, CostModel], Tree]] = {
     "none": read_raw,
     "coverage": cheapest_parents,
@@ -29,7 +29,7 @@ SIMPLE: Mapping[str, Callable[[CoverageGraph, CostModel], Tree]] = {
 
 
 def plan_workload(workload: Workload, options: Options, combinations: Combinations | None = None) -> Pass:
-    """Find a cheap way to compute a workload; `combinations` are those of the sets of keys, if nodes differ in them."""
+    """Find a cheap way to compute a workload; `combinations` counts those of each set of keys, if nodes differ."""
     query, search = workload.query, options.search
     given: dict[str, Any] = {
         "rate": options.rate,

@@ -1,6 +1,6 @@
-"""Cut time at every start and end of every window, once, and read all windows from these slices.
+"""Cut time at every start and end of every window, and read all windows from these slices.
 
-What window slicing such as Scotty's does, as a plan. Paper: section V-F compares with it. It chooses nothing.
+This is window slicing as in Scotty, as a plan. Paper: section V-F compares with it. It chooses nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from factor_windows.tree import Tree
 
 
 def flat_slices(graph: CoverageGraph, cost: CostModel) -> Tree:
-    """Let every window read the slices of all; a window that is itself these slices reads the raw events."""
+    """Let every window read the common slices; a window that is these slices itself reads the raw events."""
     if graph.kind is Kind.HOLISTIC:
         return read_raw(graph, cost)
     keys = frozenset[str]().union(*(node.keys for node in graph.nodes))

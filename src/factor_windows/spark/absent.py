@@ -1,4 +1,4 @@
-"""Columns that events may not have: SQL that was read without knowing them took their names for aliases."""
+"""Columns that events must not have, because SQL read without knowing the columns took these names for aliases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from factor_windows.spark.settings import is_case_sensitive
 
 
 def check_absent(query: Query, events: DataFrame) -> None:
-    """Refuse events by whose columns the SQL of a query means something else."""
+    """Refuse events with columns that would change the meaning of a query's SQL."""
     if not query.absent:
         return
     exact = is_case_sensitive(events.sparkSession)

@@ -32,10 +32,10 @@ def analyze(
 ) -> Statistics:
     """Measure rate, keys and span of a DataFrame of events from a sample, for `optimize(query, statistics=...)`.
 
-    For several `queries` it also measures how many combinations of keys each has, and what its condition keeps.
+    For several `queries`, it also measures how many combinations of keys each has, and what share its condition keeps.
 
-    A sample holds fewer keys than the whole. How many there are is estimated from how many of the keys seen were seen
-    once only (Chao 1984).
+    A sample has fewer keys than the whole stream. Their total number is estimated from how many of the keys were seen
+    only once (Chao 1984).
     """
     if not 0 < sample <= 1:
         raise OptionError(f"sample {sample!r} is not a share of the events; it is above 0 and at most 1")
@@ -77,7 +77,7 @@ def analyze(
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """The sample by combinations of keys: `n` events from `low` to `high`, and how many each condition keeps."""
+    """The sample by combination of keys: `n` events from `low` to `high`, and how many of them each condition keeps."""
 
     rows: DataFrame
     keys: dict[str, str]
@@ -94,7 +94,7 @@ def _count_by_key(
     types = types_of(query, events, "__fw_")
     if sample < 1:
         events = events.sample(fraction=sample, seed=17)
-    # A key or a time may be none where no query asks for it.
+    # A key or a time may be null where no query needs it.
     asked = [
         ("", time, *keys),
         *((each.where, each.parsed_time.sql, *(k.sql for k in each.parsed_keys)) for each in queries),
@@ -120,5 +120,5 @@ def _count_by_key(
 
 
 def _seen_counts() -> list[Column]:
-    """Count combinations of keys: all that were seen, those seen once, those seen twice."""
+    """Count combinations of keys: all that were seen, those seen once, and those seen twice."""
     return [F.count("*"), F.count_if(F.col("n") == 1), F.count_if(F.col("n") == 2)]

@@ -1,4 +1,4 @@
-"""Spark's prices, measured: small plans of every kind are run, and prices fitted to what they took."""
+"""Measure Spark's prices: run small plans of every kind, and fit prices to their times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from factor_windows.tree import Pass
 
 EVENTS = 2_000_000
 MANY = 6_000_000
-"""Events where what is to be measured is little for each of them."""
+"""The number of events for measuring work that takes little time per event."""
 REPEATS = 3
 RATE = 100
 """Events per second in the measured streams."""
@@ -34,27 +34,27 @@ RATE = 100
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One plan: what it was counted to do, and what it took."""
+    """One plan: the work counted for it, and the time it took."""
 
     name: str
     counts: dict[str, float]
     seconds: float
 
     def predicted(self, prices: Prices) -> float:
-        """Return what it should take, in seconds."""
+        """Return the predicted time in seconds."""
         return prices.total(self.counts) / 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Fitted prices, with what they were fitted to."""
+    """Fitted prices, with the measurements they were fitted to."""
 
     prices: Prices
     measured: tuple[Measured, ...]
 
     @property
     def error(self) -> float:
-        """Return the median of how far predictions are off, as a share of what was measured."""
+        """Return the median error of the predictions, as a share of the measured time."""
         return median(abs(each.predicted(self.prices) / each.seconds - 1) for each in self.measured)
 
 
@@ -66,7 +66,7 @@ def _seconds(*lengths: int, slide: int | None = None) -> tuple[Window, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A plan in which some price weighs more than in others."""
+    """A plan in which some price has more weight than in others."""
 
     name: str
     windows: tuple[Window, ...]
@@ -114,7 +114,7 @@ CASES = (
 
 
 def measure(spark: SparkSession, *, repeats: int = REPEATS) -> Iterator[Measured]:
-    """Run each plan a few times in a shuffled order, after one run that does not count; yield the medians."""
+    """Run each plan a few times in shuffled order, after one run that does not count; yield the medians."""
     with TemporaryDirectory(prefix="factor-windows-") as folder:
         plans = {case: case.plan() for case in CASES}
         for number, size in {(case.devices, case.events) for case in CASES}:
@@ -132,7 +132,7 @@ def measure(spark: SparkSession, *, repeats: int = REPEATS) -> Iterator[Measured
 
 
 def counted(plan: Pass, events: int, *, packing: Packing | None) -> dict[str, float]:
-    """Count what a plan does with so many events, by the names of the prices."""
+    """Count the work of a plan over this many events, by the names of the prices."""
     cost = spark_cost(plan)
     units = events / cost.rate
     counts = Work(plan, replace(cost, units=units)).count(choose_layout(plan, packing=packing))
@@ -140,9 +140,9 @@ def counted(plan: Pass, events: int, *, packing: Packing | None) -> dict[str, fl
 
 
 def fit(measured: tuple[Measured, ...]) -> Fit:
-    """Fit prices that are not negative so that the squares of the relative errors are least.
+    """Fit non-negative prices that minimize the squares of the relative errors.
 
-    What no measured plan does, such as one more state of several queries, keeps its price in updates.
+    Work that no measured plan does, such as one more state of several queries, keeps its price in updates.
     """
     import numpy as np
     from scipy.optimize import nnls

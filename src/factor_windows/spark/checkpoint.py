@@ -1,6 +1,7 @@
-"""A note beside a stream's checkpoint: the plan whose state it holds, so that no other plan misreads it.
+"""A note in a stream's checkpoint: the plan whose state it holds, so that no other plan misreads the state.
 
-A stream that is started again runs the kept plan, whose state is there, and shows of it what the query asks for now.
+A restarted stream runs the stored plan, which fits the state, and shows those of its results that the query asks for
+now.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ from factor_windows.workload import Output
 
 FOLDER = "factor-windows"
 OF_SPARK = "{metadata,offsets,commits}"
-"""What Spark itself writes into a checkpoint, as a pattern."""
+"""A pattern for the files that Spark itself writes into a checkpoint."""
 _GLOB = "{}[]*?\\"
 _MISSING = "PATH_NOT_FOUND"
 _EARLIER_NAMES = {"most": "max_lag", "reach": "max_age"}
-"""What notes of earlier versions call the fields of an assigner."""
+"""The names that notes of earlier versions use for the fields of an assigner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a checkpoint's state holds: a plan, how its levels feed each other, and its states in their order."""
+    """What a checkpoint's state holds: a plan, how its levels feed each other, and its states in order."""
 
     plan: Pass
     levels: tuple[Level, ...]
     states: tuple[Any, ...]
-    """The lift and the combination of each state, or, where there are none, the aggregates themselves."""
+    """The lift and combine of each state or, without states, the aggregates themselves."""
     mode: str
     derived: Mapping[str, str] | None = field(default_factory=dict)
-    """Columns that several queries compute from the events first; `None` in notes older than these."""
+    """Columns that several queries first compute from the events; `None` in notes that predate them."""
     keyed_by_window: bool = False
-    """Whether the state has the start and the end of an instance in a struct, as in notes that do not say."""
+    """Whether the state holds an instance's start and end in a struct, as in notes without this field."""
 
     def to_json(self) -> str:
         """Write the note; `from_json` reads it."""
@@ -60,7 +61,7 @@ class Note:
 
     @classmethod
     def from_json(cls, text: str) -> Note:
-        """Read a note of this version or an earlier one."""
+        """Read a note written by this version or an earlier one."""
         found = json.loads(text)
         levels = tuple(_read_level(feeds) for feeds in found["levels"])
         states = tuple(tuple(each) if isinstance(each, list) else each for each in found["states"])
@@ -72,9 +73,9 @@ class Note:
 
 
 def read_note(spark: SparkSession, place: str) -> Note | None:
-    """Read the note of a checkpoint that a stream has begun; nothing if none has begun it yet."""
+    """Read the note of a checkpoint in which a stream has started; `None` if none has started yet."""
     if not _is_there(spark, place, OF_SPARK):
-        # Somebody looked at a plan and started nothing: there is no state to misread.
+        # Someone looked at a plan but started nothing: there is no state to misread.
         return None
     try:
         lines = _read(spark, place, FOLDER).collect() if _is_there(spark, place, FOLDER) else []
@@ -91,19 +92,19 @@ def read_note(spark: SparkSession, place: str) -> Note | None:
 
 
 def name_of_stream(spark: SparkSession, place: str) -> str:
-    """Return what Spark calls the stream of a checkpoint, which stays the same when it is started again."""
+    """Return Spark's name for the stream of a checkpoint, which stays the same across restarts."""
     [line] = _read(spark, place, "metadata").limit(1).collect()
     return str(json.loads(line[0])["id"])
 
 
 def write_note(spark: SparkSession, place: str, note: Note) -> None:
-    """Write down what the state of a checkpoint will mean."""
+    """Write the note of a checkpoint, which says what its state means."""
     rows = spark.createDataFrame([(note.to_json(),)], "value string").coalesce(1)
     rows.write.mode("overwrite").text(f"{place}/{FOLDER}")
 
 
 def check_fits(note: Note, place: str, plan: Pass, *, mode: str, derived: Mapping[str, str]) -> None:
-    """Refuse a plan that the state of a checkpoint cannot answer, and say what differs."""
+    """Refuse a plan that the state of a checkpoint cannot serve, and say what differs."""
     reasons = list(_differences(note, plan, mode, derived))
     if reasons:
         raise refusal(place, reasons)
@@ -118,7 +119,7 @@ def refusal(place: str, reasons: Sequence[str]) -> PlanError:
 
 
 def literally(place: str) -> str:
-    r"""Write a path so that Spark takes it as it is when it reads, without looking for patterns.
+    r"""Write a path so that Spark reads it literally, not as a pattern.
 
     >>> print(literally("s3://jobs/ck[1]"))
     s3://jobs/ck\[1\]
@@ -127,13 +128,14 @@ def literally(place: str) -> str:
 
 
 def _read(spark: SparkSession, place: str, pattern: str) -> DataFrame:
-    # Of one path Spark first asks whether a stream wrote it, and logs a stack trace where there is none; not of two.
+    # Given one path, Spark first checks whether a stream wrote it, and logs a stack trace if not; given two, it
+    # does not check.
     return spark.read.text([f"{literally(place)}/{pattern}"] * 2)
 
 
 def _is_there(spark: SparkSession, place: str, pattern: str) -> bool:
     try:
-        # Asking for the schema makes Spark look for the files, and reads none of them.
+        # Asking for the schema makes Spark look for the files without reading any.
         return bool(_read(spark, place, pattern).schema)
     except AnalysisException as mistake:
         if mistake.getCondition() == _MISSING:
@@ -142,7 +144,7 @@ def _is_there(spark: SparkSession, place: str, pattern: str) -> bool:
 
 
 def _differences(note: Note, plan: Pass, mode: str, derived: Mapping[str, str]) -> Iterator[str]:
-    """List what a plan asks for that a checkpoint's state does not hold."""
+    """List what a plan needs that a checkpoint's state does not hold."""
     before, now = note.plan.query, plan.query
     if note.mode != mode:
         yield f"its mode is {note.mode}, not {mode}"

@@ -1,4 +1,4 @@
-"""Two results row by row: exact, but for the last digits of floating numbers."""
+"""Compare two results row by row: exactly, except for the last digits of floating-point numbers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType
 
 TOLERANCE = 1e-9
-"""By how much of their size floating numbers may differ: sums depend on the order of their terms."""
+"""The relative difference allowed between floating-point numbers: sums depend on the order of their terms."""
 
 
 def differing_rows(left: DataFrame, right: DataFrame) -> int:
-    """Count the rows of either side that have no equal on the other, as often as they occur; columns go by place."""
+    """Count rows of either side without an equal on the other, as often as they occur; columns are matched by place."""
     return compared(left, right)[1]
 
 
 def compared(left: DataFrame, right: DataFrame) -> tuple[int, int]:
-    """Count the rows on the left, and those of either side that differ."""
+    """Count the rows on the left, and the rows of either side that differ."""
     floats = [place for place, field in enumerate(left.schema) if isinstance(field.dataType, DoubleType | FloatType)]
     exact = [place for place in range(len(left.columns)) if place not in floats]
     sides = [

@@ -1,4 +1,4 @@
-"""Which values can be counted so that Spark's own result follows exactly, by their types."""
+"""Which types of values can be counted so that the result is exactly Spark's own."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _LEGACY_DISC = "spark.sql.legacy.percentileDiscCalculation"
 
 
 def can_count(aggregate: Aggregate, types: Sequence[T.DataType], events: DataFrame) -> bool:
-    """Say whether an aggregate that follows from counts of its values does so for values of these types.
+    """Say whether an aggregate that can be computed from value counts can be for values of these types.
 
-    Spark groups by a value that is equal to another, and keeps one of the two: with a collation these may be different
-    texts. What cannot be ordered has no first of those that are as frequent. Falling orders change signs.
+    Spark groups equal values and keeps one of them: with a collation these may be different texts. Values without an
+    order have no first among equally frequent ones. Descending orders change signs.
     """
     if aggregate.distinct:
         return all(map(_is_plain, types))
     value, name = types[0], aggregate.function.name
     if name == "mode":
-        # Before 4.2 Spark's own mode took zeros of both signs, and all NaN, for different values.
+        # Before 4.2, Spark's own mode distinguished zeros of both signs, and all NaN.
         return _is_plain(value) and (not _has_floats(value) or _version(events) >= (4, 2))
     if name == "percentile_disc" and setting(events.sparkSession, _LEGACY_DISC, "false") != "false":
         return False

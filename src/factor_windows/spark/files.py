@@ -15,12 +15,12 @@ from factor_windows.functions.expression import quoted
 from factor_windows.spark.messages import first_sentence
 
 _OTHER_FILES = (".arrow", ".avro", ".bz2", ".feather", ".gz", ".orc", ".tsv", ".txt", ".xls", ".xlsx", ".xml", ".zip")
-"""Endings of files that are not read: a name with another one, such as lake.readings, may be that of a table."""
+"""Endings of files that cannot be read: a name with any other ending, such as lake.readings, may be a table."""
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 
 
 def register(spark: SparkSession, name: str, place: str) -> None:
-    """Make a file, a folder or a table of the catalog known under a name."""
+    """Register a file, a folder or a table of the catalog under a name."""
     try:
         load(spark, place).createOrReplaceTempView(quoted(name))
     except AnalysisException as mistake:
@@ -36,13 +36,13 @@ def load(spark: SparkSession, place: str) -> DataFrame:
 
 
 def check_free(spark: SparkSession, place: str) -> None:
-    """See that nothing is there that a result would replace."""
+    """Check that nothing exists that a result would replace."""
     if is_there(spark, place):
         raise _exists(place)
 
 
 def is_there(spark: SparkSession, place: str) -> bool:
-    """Say whether there is a file, a folder or a table of that name."""
+    """Say whether there is a file, a folder or a table of this name."""
     if not is_file(place):
         return bool(spark.catalog.tableExists(place))
     try:
@@ -52,7 +52,7 @@ def is_there(spark: SparkSession, place: str) -> bool:
 
 
 def write(result: DataFrame, place: str) -> None:
-    """Write a result as the ending of its name says; any other name is a table of the catalog."""
+    """Write a result to a file whose ending gives the format; any other name is a table of the catalog."""
     writer = result.write.mode("overwrite")
     if is_file(place):
         writer.option("header", True).format(_format(place)).save(place)
@@ -61,12 +61,12 @@ def write(result: DataFrame, place: str) -> None:
 
 
 def stream_to(result: DataFrame, place: str) -> DataStreamWriter:
-    """Prepare to write the rows of a stream to files in a folder, as the ending of its name says."""
+    """Prepare to write the rows of a stream to files in a folder, whose ending gives the format."""
     return result.writeStream.option("header", True).format(_format(place)).option("path", place)
 
 
 def discard(result: DataFrame) -> None:
-    """Compute all rows of a result, and write them nowhere."""
+    """Compute all rows of a result without writing them anywhere."""
     result.write.format("noop").mode("overwrite").save()
 
 
@@ -89,7 +89,7 @@ def check_ending(place: str) -> None:
 
 
 def check_local_files(inputs: Iterable[str], outputs: Iterable[str] = ()) -> None:
-    """Refuse inputs that are missing on this machine, and outputs that exist, which takes no Spark to know."""
+    """Refuse inputs that are missing on this machine and outputs that exist; this check does not need Spark."""
     for place in inputs:
         path = _local_path(place)
         if path is not None and not path.exists():
@@ -104,7 +104,7 @@ def check_local_files(inputs: Iterable[str], outputs: Iterable[str] = ()) -> Non
 
 
 def _local_path(place: str) -> Path | None:
-    """Return the path of a file on this machine; nothing for tables, patterns and other file systems."""
+    """Return the path of a file on this machine; `None` for tables, patterns and other file systems."""
     local = place.removeprefix("file:")
     return None if not is_file(place) or "://" in local or set(local) & set("*?[{") else Path(local)
 

@@ -1,4 +1,4 @@
-"""What Parquet files hold, from their footers, where this machine can read them: rows, and ranges of columns."""
+"""The contents of Parquet files from their footers, where this machine can read them: rows, and ranges of columns."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 MOST_FILES = 64
-"""Of so many files the footers are read; the others are taken to have as many rows for each byte."""
+"""The number of files whose footers are read; the others are assumed to have as many rows per byte."""
 _MAGIC = b"PAR1"
 _ROWS = 3
 """The number of the field with the rows, in the footer's outermost struct."""
 _ROW_GROUPS, _STATISTICS, _MOST, _LEAST = 4, 12, 5, 6
-"""Those of the row groups there, of the statistics of a column, and of its greatest and least value."""
+"""The numbers of the fields with the row groups, with a column's statistics, and with its largest and least values."""
 
 
 def count_rows(files: Sequence[str]) -> float | None:
-    """Count the rows of files, or return nothing if some are not local, not Parquet, or cannot be read."""
+    """Count the rows of files; return `None` if some are not local, not Parquet, or cannot be read."""
     if not files or not all(urlsplit(each).scheme in ("", "file") for each in files):
         return None
     step = -(-len(files) // MOST_FILES)
@@ -37,7 +37,7 @@ def count_rows(files: Sequence[str]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a file holds: its rows, and the least and greatest value of some columns of whole numbers."""
+    """The contents of a file: its rows, and the least and greatest values of some integer columns."""
 
     rows: int
     ranges: Mapping[str, tuple[int, int]]
@@ -73,13 +73,13 @@ def _footer(path: Path, size: int) -> _Footer:
 
 
 class _Footer:
-    """Reads as much of a footer as it takes, which is a struct of Thrift's compact protocol."""
+    """Reads only as much of a footer as needed; a footer is a struct of Thrift's compact protocol."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
     def rows(self) -> int:
-        """Return the rows of the file, which stand after its schema."""
+        """Return the rows of the file, which follow its schema."""
         field = 0
         while True:
             kind, field = self._field(field)
@@ -120,7 +120,7 @@ class _Footer:
             case 9 | 10:
                 head = self._byte()
                 count, each = head >> 4, head & 15
-                # In a list a truth value takes a byte.
+                # In a list, a boolean takes one byte.
                 return [
                     self._value(3 if each in (1, 2) else each) for _ in range(self._varint() if count == 15 else count)
                 ]

@@ -8,11 +8,11 @@ from pyspark.sql import functions as F
 from factor_windows.errors import OptionError
 
 EPOCH = 1_700_000_000_000_000
-"""When streams begin, in microseconds since 1970."""
+"""When streams start, in microseconds since 1970."""
 
 
 def devices(spark: SparkSession, events: int, *, rate: float = 100.0, devices: int = 20, seed: int = 7) -> DataFrame:
-    """Make readings of many devices: (ts, device, v). The rate is that of all devices together."""
+    """Make readings of many devices: (ts, device, v). The rate is the total over all devices."""
     device = F.concat(F.lit("device-"), F.floor(F.rand(seed) * devices).cast("string"))
     return paced(spark, events, rate).select("ts", device.alias("device"), (F.rand(seed + 1) * 100).alias("v"))
 

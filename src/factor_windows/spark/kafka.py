@@ -17,20 +17,20 @@ from factor_windows.functions.expression import quoted
 from factor_windows.spark.messages import first_sentence
 
 MESSAGES = "factor_windows.messages"
-"""The metrics by which a stream tells how many messages it has read, and how many of them have no time."""
+"""The metrics in which a stream reports how many messages it has read, and how many of them have no time."""
 OPTIONS = (
     *("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy"),
     *("failOnDataLoss", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions"),
     *("maxRecordsPerPartition", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries"),
     "fetchOffset.retryIntervalMs",
 )
-"""What Spark's source takes for a stream, beside all that begins with `kafka.`."""
+"""The options that Spark's source accepts for a stream, besides all that start with `kafka.`."""
 _ABSENT = ("KAFKA_DATA_SOURCE_NOT_ENABLED", "_LEGACY_ERROR_TEMP_1140")
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Where messages are, and how Spark is to read them."""
+    """The location of messages, and how Spark should read them."""
 
     servers: str
     name: str
@@ -65,9 +65,9 @@ class Topic:
         return cls(parts.netloc, name, options)
 
     def read(self, spark: SparkSession, *, schema: str, time: str, delay: str) -> DataFrame:
-        """Read the messages as a stream of rows of a schema, with a watermark on their time.
+        """Read the messages as a stream of rows with a schema and a watermark on their time.
 
-        Messages that are there before the stream begins count, unless the options say where to start.
+        Messages that exist before the stream starts count, unless the options say where to start.
         """
         kind = read_schema(spark, schema)
         known = [column for column in kind.names if column.lower() == time.lower()]
@@ -75,7 +75,7 @@ class Topic:
             raise OptionError(
                 f"the query's time is {time!r}, and --schema has {', '.join(kind.names)}; add it as {time} TIMESTAMP"
             )
-        # Spark begins a stream with what arrives from now on, which a run that ends never sees.
+        # By default Spark starts a stream with the messages that arrive from now on; a run that ends would see none.
         reader = spark.readStream.format("kafka").options(**{"startingOffsets": "earliest", **self.options})
         try:
             messages = reader.option("kafka.bootstrap.servers", self.servers).option("subscribe", self.name).load()

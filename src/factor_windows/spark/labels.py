@@ -1,4 +1,4 @@
-"""Labels: rows with the keys of a query and a time, and the columns by which they meet the events of these keys."""
+"""Labels: rows with the keys of a query and a time, and the columns that match them with the events of these keys."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ WIDER = (
     (T.ByteType, T.ShortType, T.IntegerType, T.LongType),
     (T.FloatType, T.DoubleType),
 )
-"""Types of which each has all values of those before it."""
+"""Types in order: each can hold all values of those before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of what labels and events are matched by: a key, or a label's time, as columns that are never null."""
+    """A key or a label's time, by which labels and events are matched, as columns that are never null."""
 
     column: str
     flag: str
@@ -43,7 +43,7 @@ class Part:
         return (self.column, self.flag) if self.flag else (self.column,)
 
     def columns(self, sql: str) -> list[str]:
-        """Compute them from what may be null, which joins would never find equal."""
+        """Compute the compared columns from an expression that may be null, since joins never match nulls."""
         if not self.flag:
             return [f"{sql} AS {self.column}"]
         known = never_null(sql, T.StructField(self.column, self.kind, nullable=False))
@@ -51,7 +51,7 @@ class Part:
 
     @property
     def value(self) -> str:
-        """Return the part as it was, null or not."""
+        """Return the part with its nulls restored."""
         return f"CASE WHEN NOT {self.flag} THEN {self.column} END" if self.flag else self.column
 
 
@@ -62,11 +62,11 @@ class Labels:
     keys: tuple[Part, ...]
     time: Part
     kind: T.DataType
-    """What times are: those of events too, though dates may count as another kind than without labels."""
+    """The type of times, of events too; dates may then count as another type than without labels."""
 
     @property
     def names(self) -> list[str]:
-        """List the columns that tell a label from others, but for those that would have the same result."""
+        """List the columns that identify a label, up to labels with the same result."""
         return [name for part in (*self.keys, self.time) for name in part.names]
 
     @property
@@ -86,7 +86,7 @@ class Labels:
 
     @classmethod
     def read(cls, query: Query, labels: DataFrame, types: Types, *, time: str, prefix: str) -> Labels:
-        """Find the keys and the time of labels, and see that they are of the types that events have."""
+        """Find the keys and the time of labels, and check that their types match those of the events."""
         sqls = [_key(labels, key) for key in query.parsed_keys]
         fields = list(labels.select(*(F.expr(sql) for sql in (*sqls, "1"))).schema)[:-1]
         keys = tuple(
@@ -101,13 +101,13 @@ class Labels:
         micros = microseconds(f"({own})", kind)
         flag = f"{prefix}no_at" if field.nullable else ""
         if not flag:
-            # Spark does not see that a time which is there has a number.
+            # Spark does not know that a time that is not null has a number.
             micros = f"coalesce({micros}, 0L)"
         return cls(keys, Part(f"{prefix}at", flag, T.LongType(), micros), kind)
 
 
 def check_labels(labels: object, time: object) -> None:
-    """Refuse what is no DataFrame and no name of a time, in words."""
+    """Refuse labels that are not a DataFrame and times that are not a name, with a clear message."""
     if not isinstance(labels, DataFrame):
         raise OptionError(f"labels {labels!r} is not a PySpark DataFrame; give one with the query's keys and a time")
     if not isinstance(time, str):
@@ -115,7 +115,7 @@ def check_labels(labels: object, time: object) -> None:
 
 
 def _key(labels: DataFrame, key: Expression) -> str:
-    """Return a key in the words of the labels: a column of its name, or else the same expression over their columns."""
+    """Return a key in terms of the labels' columns: the column of its name, or else the same expression over them."""
     if _has_column(labels, quoted(key.name)):
         return quoted(key.name)
     if _has_column(labels, key.sql):
@@ -135,7 +135,7 @@ def _has_column(labels: DataFrame, sql: str) -> bool:
 
 
 def _matched(column: str, key: Expression, own: tuple[str, T.StructField], field: T.StructField) -> Part:
-    """Bring a key of labels and of events to one type; text is moved as bytes, which takes less time."""
+    """Convert a key of labels and of events to one type; text is moved as bytes, which takes less time."""
     sql, label = own
     kind = _common(label.dataType, field.dataType)
     if kind is None:
@@ -158,7 +158,7 @@ def _matched(column: str, key: Expression, own: tuple[str, T.StructField], field
 
 
 def _common(one: T.DataType, other: T.DataType) -> T.DataType | None:
-    """Return the type that has all values of both, if it is one of them."""
+    """Return the type that holds all values of both, if it is one of them."""
     if one == other or one.simpleString() == other.simpleString():
         return other
     for line in WIDER:
@@ -183,7 +183,7 @@ def _time(labels: DataFrame, time: str) -> T.StructField:
 
 
 def _common_time(query: Query, events: T.DataType, time: str, labels: T.DataType) -> T.DataType:
-    """Return what both times count as; a date is midnight to whatever kind the other is."""
+    """Return the common type of both times; a date counts as midnight of the other's type."""
     kinds = {type(each) for each in (events, labels)} - {T.DateType}
     if len(kinds) > 1:
         raise QueryError(
@@ -194,7 +194,7 @@ def _common_time(query: Query, events: T.DataType, time: str, labels: T.DataType
 
 
 def check_names(labels: DataFrame, shown: Sequence[str]) -> None:
-    """Refuse labels with a column that is named as one of those which are added."""
+    """Refuse labels with a column whose name is that of an added column."""
     exact = is_case_sensitive(labels.sparkSession)
     taken = set(labels.columns if exact else map(str.lower, labels.columns))
     for name in shown:

@@ -1,4 +1,4 @@
-"""Delta and Iceberg tables: their names, what makes them, and what they say when another writer was faster."""
+"""Delta and Iceberg tables: their names, their creation, and the errors they raise if another writer was faster."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from factor_windows.functions.expression import quoted
 FORMATS = ("delta", "iceberg")
 _MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
 _BY_PATH = "delta."
-"""How the name of a table begins that is told by its path."""
+"""The prefix of table names that are paths."""
 _REFUSED_BY_DELTA = set(" ,;{}()\n\t=")
-"""What Delta refuses in names of columns, such as `avg(t)`, unless it may give them names of its own."""
+"""Characters that Delta refuses in column names, such as in `avg(t)`, unless it may map them to names of its own."""
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _CONFLICT = re.compile(
     r"DELTA_CONCURRENT_|DELTA_METADATA_CHANGED|\bConcurrent\w+Exception|\bMetadataChangedException"
@@ -28,11 +28,11 @@ _CONFLICT = re.compile(
     r"|ValidationException\W+(Found (new )?conflicting|Found concurrently|Cannot commit|Cannot determine history)"
     r"|\bMissing required files to delete"
 )
-"""What Delta and Iceberg say if another writer was faster; through Connect the text is all there is."""
+"""The errors of Delta and Iceberg if another writer was faster; Spark Connect passes on only their text."""
 
 
 def table_name(table: str) -> str:
-    """Write the name of a table so that SQL takes it for nothing else; a path is that of a Delta table.
+    """Quote a table name so that SQL cannot take it for anything else; a path names a Delta table.
 
     >>> table_name("lake.db.power")
     '`lake`.`db`.`power`'
@@ -54,7 +54,7 @@ def table_name(table: str) -> str:
 
 
 def schema_of(spark: SparkSession, name: str) -> StructType | None:
-    """Return the columns of a table; nothing if it is not there."""
+    """Return the columns of a table; `None` if there is no such table."""
     try:
         return spark.table(name).schema
     except AnalysisException as mistake:
@@ -64,21 +64,21 @@ def schema_of(spark: SparkSession, name: str) -> StructType | None:
 
 
 def create_table(rows: DataFrame, name: str, format: str, *, by: Sequence[str] = ()) -> None:
-    """Make a table of a format for such rows, with those that are there, cut into partitions by some columns."""
+    """Create a table of a format from these rows, partitioned by some columns."""
     if format not in FORMATS:
         raise OptionError(f"format {format!r} is unknown; allowed are {', '.join(FORMATS)}")
     writer = rows.write.format(format).partitionBy(*by)
     if format == "delta" and any(_REFUSED_BY_DELTA & set(column) for column in rows.columns):
         writer = writer.option("delta.columnMapping.mode", "name")
     if name.startswith(_BY_PATH):
-        # A catalog takes what is left of a creation that was killed for a table, and this does not.
+        # If a creation was killed, the catalog may mistake what is left for a table; this does not.
         writer.save(name.removeprefix(_BY_PATH)[1:-1].replace("``", "`"))
     else:
         writer.saveAsTable(name)
 
 
 def add_columns(spark: SparkSession, name: str, has: StructType, wanted: StructType) -> None:
-    """Give a table the columns that it lacks."""
+    """Add the columns that a table lacks."""
     missing = _missing(has, wanted)
     if not missing:
         return
@@ -86,7 +86,7 @@ def add_columns(spark: SparkSession, name: str, has: StructType, wanted: StructT
     try:
         spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({texts})")
     except Exception:
-        # Another writer may have added the same.
+        # Another writer may have added the same columns.
         spark.catalog.refreshTable(name)
         if _missing(spark.table(name).schema, wanted):
             raise
@@ -98,14 +98,14 @@ def _missing(has: StructType, wanted: StructType) -> list[StructField]:
 
 
 def narrowed(has: StructType, wanted: StructType) -> list[tuple[StructField, StructField]]:
-    """List the columns of a table that do not hold all values of those that are to be written, with these."""
+    """List the table's columns that cannot hold all values to be written, each with the column to be written."""
     known = {field.name.lower(): field for field in has}
     pairs = ((known[field.name.lower()], field) for field in wanted if field.name.lower() in known)
     return [(kept, new) for kept, new in pairs if not _holds(kept.dataType, new.dataType)]
 
 
 def _holds(kept: T.DataType, new: T.DataType) -> bool:
-    """Say whether values of one type are values of another as well."""
+    """Say whether all values of one type are values of another."""
     if kept.simpleString() == new.simpleString():
         return True
     if type(kept) in _WHOLE and type(new) in _WHOLE:

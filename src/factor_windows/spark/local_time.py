@@ -1,7 +1,7 @@
-"""Local days and months of a zone in SQL, from microseconds to microseconds, whatever time zone the session is in.
+"""Local days and months of a zone in SQL, from microseconds to microseconds, in any session time zone.
 
-Engines know their zones. What they count otherwise than our clocks is spelled out: starts of days deep in a gap, and
-clocks put back over midnight.
+Engines know their zones. Where they count differently from our clocks, the SQL spells it out: starts of days deep in a
+gap, and clocks set back across midnight.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from factor_windows.algebra.clock import DAY, Clock, goes_back_over_midnight, re
 
 
 class LocalTime(Protocol):
-    """What an engine says about local time."""
+    """An engine's SQL for local time."""
 
     takes_later: ClassVar[bool]
-    """Whether `to_instant` gives the later of two instants with one local time."""
+    """Whether `to_instant` returns the later of two instants with the same local time."""
 
     def to_local(self, microseconds: str, zone: str) -> str:
-        """Return the local time of an instant, as microseconds since 1970 on a clock in the place."""
+        """Return the local time of an instant, as microseconds since 1970 on a local clock."""
 
     def to_instant(self, microseconds: str, zone: str) -> str:
         """Return the instant of a local time."""
@@ -34,7 +34,7 @@ class LocalTime(Protocol):
 
 
 def write_tick(clock: Clock, time: str, words: LocalTime) -> str:
-    """Write the number of the last tick that is not after a time."""
+    """Write the number of the last tick at or before a time."""
     day = words.floor(words.to_local(time, clock.zone), DAY)
     if goes_back_over_midnight(clock.zone):
         following = write_instant(clock.days, f"({day} + 1)", words)
@@ -43,7 +43,7 @@ def write_tick(clock: Clock, time: str, words: LocalTime) -> str:
 
 
 def write_instant(clock: Clock, tick: str, words: LocalTime) -> str:
-    """Write when a tick is."""
+    """Write the time of a tick."""
     day = words.first_day(tick) if clock.unit == "month" else tick
     plain = words.to_instant(f"({day}) * {DAY}", clock.zone)
     odd = skipped_starts(clock.zone) | (repeated_starts(clock.zone) if words.takes_later else {})
@@ -54,7 +54,7 @@ def write_instant(clock: Clock, tick: str, words: LocalTime) -> str:
 
 
 class SparkLocalTime:
-    """Spark's words: functions that shift an instant by a zone's offset, and dates, which have no zone."""
+    """Spark's SQL: functions that shift an instant by a zone's offset, and dates, which have no zone."""
 
     takes_later: ClassVar[bool] = False
 
@@ -72,6 +72,6 @@ class SparkLocalTime:
         return f"CAST(unix_date(add_months(DATE '1970-01-01', CAST({month} AS INT))) AS BIGINT)"
 
     def floor(self, number: str, divisor: int) -> str:
-        # Far enough from zero nothing is negative, and the number is computed once.
+        # Shifted far enough from zero, nothing is negative, and the number is computed only once.
         far = 50_000_000
         return f"(({number} + {far * divisor}L) div {divisor}L - {far}L)"

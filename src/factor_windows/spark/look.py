@@ -1,4 +1,4 @@
-"""A quick look at a batch of events: how many there are, how dense, of how many keys. It reads no more than a head."""
+"""A quick look at a batch of events: how many there are, how dense, with how many keys. It reads only the head."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from factor_windows.cost.statistics import Look
 from factor_windows.spark.footers import count_rows
 
 HEAD = 4_096
-"""How many events are looked at: what Spark reads of a Parquet file at a time."""
+"""The number of events to look at: what Spark reads of a Parquet file at a time."""
 BYTES = 8
-"""How many bytes an event takes in a file, roughly, where nothing says how many there are."""
+"""A rough size of an event in a file, in bytes, where the number of events is unknown."""
 SMALL = 2.0**30
-"""Up to how many bytes it matters how many events there are just; more are many, and may be in very many files."""
+"""Up to this many bytes the exact number of events matters; more are many, and may be in very many files."""
 IN_ORDER = 0.8
-"""What share of the events must come after the one before for all to be taken as in the order of time."""
+"""The share of events that must follow in time order for all events to count as ordered by time."""
 MOST_SEEN = 1_000
-"""How many looks are remembered."""
+"""The number of looks to remember."""
 _ALONE = Lock()
 _seen: dict[tuple[int, float], Look] = {}
 _ROW_BY_ROW = {
     *("Filter", "Generate", "InMemoryRelation", "LocalRelation", "Project", "Range", "Relation", "RelationV2"),
     *("Sample", "SubqueryAlias", "Union"),
 }
-"""What a plan may do if a look at its first rows is to cost little."""
+"""Operators that a plan may contain if reading its first rows should be cheap."""
 _UNKNOWN = 2.0**60
-"""From so many bytes on Spark says that it does not know."""
+"""The size in bytes from which on Spark does not know the size."""
 _UNITS = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "PiB": 50, "EiB": 60}
 _LINE = re.compile(
     r"^(?P<indent>[\s:+-]*)(?P<name>\w+).*Statistics\(sizeInBytes=(?P<size>[\d.]+) (?P<unit>\w+)"
@@ -52,11 +52,12 @@ def look(
     is_worth_a_head: Callable[[float], bool],
     values: Sequence[Sequence[str]] = (),
 ) -> Look:
-    """Look at events; `time` is what computes their time in microseconds, `keys` what computes their keys.
+    """Look at events; `time` computes their time in microseconds, `keys` compute their keys.
 
-    `values` are those that rows will be counted by, each perhaps of several parts.
+    `values` are those that rows will be counted by, each made of one or several parts.
 
-    Their number is found first. Whether it is worth a look at their head, which is a job on Spark, is asked then.
+    The events are counted first. `is_worth_a_head` then decides from their number whether to read the head, a Spark
+    job.
     """
     operators = list(_operators(events))
     count = _count(events, operators)
@@ -65,7 +66,7 @@ def look(
     key = f"xxhash64({', '.join(keys)})" if keys else "0L"
     pairs = [f"xxhash64({', '.join([*keys, *parts])})" for parts in values]
     rows = events.select(F.expr(time), F.expr(key), *map(F.expr, pairs)).limit(HEAD)
-    # A plan that runs again over as many events looks once; if they are others by now, it is only slower.
+    # A plan that runs again over as many events looks only once; if the events have changed, it is only slower.
     asked = rows.semanticHash(), count
     if asked not in _seen:
         if len(_seen) >= MOST_SEEN:
@@ -75,15 +76,15 @@ def look(
 
 
 def number_of(events: DataFrame) -> float:
-    """Return how many events there are, as far as that is known without a job; infinity if it is not."""
+    """Return the number of events, if it is known without a job; infinity if not."""
     return _count(events, list(_operators(events)))
 
 
 def _described(count: float, head: Sequence[tuple[int, ...]]) -> Look:
-    """Say what events are like whose head is this.
+    """Describe the events from their head.
 
-    In order of time, or key by key in order of time, the head is a stretch of them all. Else it is a sample. After its
-    time, an event has a number for its key, and one for its key with each value that is counted.
+    If the head is in order of time, or of key and time, it is a stretch of all events. Otherwise it is a sample. Each
+    event has its time, then a number for its key, then one for its key with each counted value.
 
     >>> _described(1e6, [(second * 1_000_000, second % 2) for second in range(100)])
     Look(events=1000000.0, rate=1.0, keys=2, values=())
@@ -116,7 +117,7 @@ def _distinct(column: Iterable[int]) -> int:
 
 
 def estimated_keys(distinct: int, once: int, twice: int) -> int:
-    """Estimate how many keys there are by how many were seen, once, and twice (Chao 1984).
+    """Estimate the number of keys from how many were seen, seen once, and seen twice (Chao 1984).
 
     >>> estimated_keys(20, 0, 0), estimated_keys(100, 40, 20)
     (20, 137)
@@ -125,7 +126,7 @@ def estimated_keys(distinct: int, once: int, twice: int) -> int:
 
 
 def estimated_crowding(often: Counter[int], keys: int) -> float:
-    """Estimate how many times the mean key the key of a mean event is, by how many keys were seen how often.
+    """Estimate how busy the key of a mean event is relative to a mean key, from how many keys were seen how often.
 
     >>> estimated_crowding(Counter({50: 20}), 20) < 1.01
     True
@@ -139,7 +140,7 @@ def estimated_crowding(often: Counter[int], keys: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Operator:
-    """A line of the plan that Spark has for the events."""
+    """A line of Spark's plan for the events."""
 
     name: str
     depth: int
@@ -148,8 +149,8 @@ class _Operator:
 
 
 def _operators(events: DataFrame) -> Iterator[_Operator]:
-    """Read the plan that Spark has for the events, which it tells in no other public way."""
-    # What is printed goes by the process, not by the thread.
+    """Read Spark's plan for the events; no other public interface shows it."""
+    # Printing is redirected for the whole process, not per thread.
     with _ALONE, redirect_stdout(StringIO()) as text:
         events.explain(mode="cost")
     for line in text.getvalue().splitlines():
@@ -160,7 +161,7 @@ def _operators(events: DataFrame) -> Iterator[_Operator]:
 
 
 def _count(events: DataFrame, operators: Sequence[_Operator]) -> float:
-    """Count the events: as Spark says, else those in the footers of the files, else by the bytes that are read."""
+    """Count the events: from Spark's statistics, else from the files' footers, else from the bytes to be read."""
     if not operators:
         return inf
     if operators[0].rows is not None:

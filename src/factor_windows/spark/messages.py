@@ -1,4 +1,4 @@
-"""What Spark says when it fails, in one sentence: the deepest cause, without stack traces and plans."""
+"""Spark's error messages in one sentence: the deepest cause, without stack traces and plans."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from factor_windows.errors import OptionError, QueryError
 from factor_windows.spark.restricted import check_may_ask
 
 MOST = 400
-"""How long a sentence may be."""
+"""The maximum length of a sentence."""
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
-"""Where PySpark writes kilobytes of JSON, with a stack trace, for every error in a query."""
+"""The loggers to which PySpark writes kilobytes of JSON, with a stack trace, for every error in a query."""
 
 
 @contextmanager
 def spark_says(what: str) -> Iterator[None]:
-    """Turn what Spark says about a query into one sentence that begins with `what`, and nothing else."""
+    """Replace Spark's error about a query by one sentence that starts with `what`, and nothing else."""
     with without_json():
         try:
             yield
@@ -44,25 +44,25 @@ def without_json() -> Iterator[None]:
 
 
 def check_events(events: object) -> None:
-    """Refuse what is no DataFrame, or may not be asked about, in words."""
+    """Refuse, with a clear message, events that are not a DataFrame or may not be analyzed."""
     if not isinstance(events, DataFrame):
         raise OptionError(f"events {events!r} is not a PySpark DataFrame; give one, such as spark.table('events')")
     check_may_ask(events)
 
 
 def is_of_spark(trouble: BaseException) -> bool:
-    """Say whether an error comes from Spark, not from a mistake of our own."""
+    """Say whether an error comes from Spark rather than from a mistake in this library."""
     return type(trouble).__module__.partition(".")[0] in ("pyspark", "py4j")
 
 
 def sentence(trouble: BaseException) -> str:
-    """Say what is wrong in one sentence."""
+    """Describe an error in one sentence."""
     texts = [line for message in _messages(trouble) for line in [_plain(message)] if line]
     return texts[-1][:MOST] if texts else type(trouble).__name__
 
 
 def first_sentence(mistake: PySparkException) -> str:
-    """Return what Spark says is wrong with a query, without its plan; of a table that is not there, what to do."""
+    """Return what Spark says is wrong with a query, without its plan; for a missing table, say what to do."""
     if mistake.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
         name = (mistake.getMessageParameters() or {}).get("relationName", "")
         given = f"--input {name.replace('`', '')}=readings.parquet"
@@ -74,7 +74,7 @@ def first_sentence(mistake: PySparkException) -> str:
 
 
 def no_column(name: str, columns: Sequence[str]) -> str:
-    """Say that there is no such column, and which is most like it.
+    """Say that there is no such column, and suggest the most similar one.
 
     >>> no_column("tempp", ["ts", "temp"]), no_column("humidity", ["ts", "temp"])
     ('there is no column tempp; did you mean temp?', 'there is no column humidity; there are ts, temp')
@@ -84,7 +84,7 @@ def no_column(name: str, columns: Sequence[str]) -> str:
 
 
 def _messages(trouble: BaseException) -> list[str]:
-    """List the messages of an error and of what caused it, the deepest last."""
+    """List the messages of an error and of its causes, the deepest last."""
     java = getattr(trouble, "java_exception", None) or getattr(trouble, "_origin", None)
     if java is None:
         return [_message(trouble) if isinstance(trouble, PySparkException) else str(trouble)]
@@ -99,12 +99,12 @@ def _message(trouble: PySparkException) -> str:
     try:
         return trouble.getMessage() or str(trouble)
     except Exception:
-        # Spark does not find the words of errors that a table format has added.
+        # Spark does not find the message texts of errors that a table format has added.
         return str(trouble)
 
 
 def _plain(message: str) -> str:
-    """Take the useful sentence out of a message; a lost task's message holds the trace of its error."""
+    """Extract the useful sentence from a message; a lost task's message contains the trace of its error."""
     nested = re.findall(r"Exception: ([^\n]+)|Error: ([^\n]+)", message)
     if "Job aborted due to stage failure" in message and nested:
         message = next(filter(None, nested[-1]))

@@ -1,4 +1,4 @@
-"""The contender: what people write today, one groupBy(window()) or session_window() for each window and a union."""
+"""The baseline: what people write today, one groupBy(window()) or session_window() for each window, and a union."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WINDOW = "__fw_window"
 
 
 def naive(query: Query, events: DataFrame) -> DataFrame:
-    """Compute a query window by window, in as few calls into Spark as that takes."""
+    """Compute a query window by window, with as few calls into Spark as possible."""
     if query.where:
         events = events.where(query.where)
     keys = [F.expr(key.sql).alias(key.name) for key in query.parsed_keys]
@@ -45,7 +45,7 @@ def naive(query: Query, events: DataFrame) -> DataFrame:
 
 
 def _instances(query: Query, window: AnyWindow, events: DataFrame) -> tuple[DataFrame, Column]:
-    """Return the events, and what tells the instance of each."""
+    """Return the events, and the column that identifies the instance of each."""
     if isinstance(window, Session):
         return events, F.expr(f"session_window({_time(query, events)}, '{window.gap} microseconds')")
     if isinstance(window, Growing) or window.clock is not None:
@@ -55,7 +55,7 @@ def _instances(query: Query, window: AnyWindow, events: DataFrame) -> tuple[Data
 
 
 def _time(query: Query, events: DataFrame) -> str:
-    """Return the time; to a query with calendars a date is a local one, whatever zone Spark is in."""
+    """Return the time; in a query with calendars a date is a local date, whatever Spark's time zone."""
     if not has_calendars(query):
         return query.time
     is_date = isinstance(events.select(F.expr(query.time)).schema[0].dataType, DateType)

@@ -1,4 +1,4 @@
-"""Columns that are never null, said so that Spark knows it: their schema is then that of the user's own query."""
+"""Declare columns that are never null as such, so that Spark gives the schema that the user's own query would have."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _VALUES: tuple[tuple[type[T.DataType], str], ...] = (
     (T.ArrayType, "array()"),
     (T.MapType, "map()"),
 )
-"""A value of each type, of the narrowest that Spark widens without the possibility of null."""
+"""A value for each type, of the narrowest type that Spark can widen without introducing nulls."""
 
 
 def never_null(sql: str, field: T.StructField) -> str:
-    """Return an expression that Spark knows not to be null, if the field is not.
+    """Return an expression that Spark knows is never null, if the field is not nullable.
 
     >>> count = T.StructField("n", T.LongType(), nullable=False)
     >>> never_null("`n`", count), never_null("`n`", T.StructField("n", T.LongType()))
@@ -36,7 +36,7 @@ def never_null(sql: str, field: T.StructField) -> str:
 
 
 def _value(kind: T.DataType) -> str | None:
-    """Return some value of a type; none for a type that is not known."""
+    """Return some value of a type; `None` for an unknown type."""
     if isinstance(kind, T.StructType):
         values = [_value(field.dataType) for field in kind]
         if None in values:
@@ -46,7 +46,7 @@ def _value(kind: T.DataType) -> str | None:
 
 
 def text_of(name: str) -> str:
-    """Write a text as Spark reads it, whatever it holds and whatever the session takes a backslash for."""
+    """Write a text as a SQL literal, whatever it contains and however the session treats backslashes."""
     if _PLAIN.fullmatch(name):
         return f"'{name}'"
     return f"CAST(X'{name.encode().hex()}' AS STRING)"

@@ -1,4 +1,4 @@
-"""Instances of calendar windows, and of those that grow, for single events: what Spark's window() cannot say."""
+"""Instances of calendar windows and growing windows for single events, which Spark's window() cannot express."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SPARK = SparkLocalTime()
 def with_instances(
     window: Window | Growing, time: str, events: DataFrame, *, calendar: bool
 ) -> tuple[DataFrame, Column]:
-    """Give each event once to every instance that holds it, and return the instance, with `start` and `end`.
+    """Repeat each event for every instance that contains it, and return the instance, with `start` and `end`.
 
-    To a query with a `calendar` dates are local.
+    In a query with a `calendar`, dates are local.
     """
     kind = time_of(events.select(F.expr(time)).schema[0].dataType, calendar=calendar)
     micros = F.expr(microseconds(time, kind))

@@ -1,4 +1,4 @@
-"""A progress bar fed by Spark's own counts of finished tasks."""
+"""A progress bar based on Spark's own counts of finished tasks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 EVERY = 0.2
-"""Seconds between two looks."""
+"""The seconds between two updates."""
 
 
 @contextmanager
 def shown(spark: SparkSession, description: str, console: Console) -> Iterator[None]:
-    """Show how far Spark is while the block runs; nothing if the output is no terminal."""
+    """Show Spark's progress while the block runs, if the output is a terminal."""
     if not console.is_terminal:
         yield
         return

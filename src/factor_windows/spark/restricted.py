@@ -1,4 +1,4 @@
-"""Sessions that allow less than Spark does: serverless ones, and the flow functions of a pipeline."""
+"""Sessions that allow less than usual: serverless ones, and the flow functions of a pipeline."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pyspark.sql import DataFrame
 from factor_windows.errors import OptionError
 
 PIPELINE = "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION"
-"""What Spark says where a flow function of a Declarative Pipeline asks anything about a DataFrame."""
+"""Spark's error when a flow function of a Declarative Pipeline asks anything about a DataFrame."""
 _REFUSED = ("NOT_SUPPORTED_WITH_SERVERLESS", "CONFIG_NOT_AVAILABLE", "SESSION_MUTATION_IN_DECLARATIVE_PIPELINE")
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]*)\]")
 
 
 def persist(rows: DataFrame) -> bool:
-    """Let Spark keep rows when they are first computed; say whether it does, as serverless sessions keep nothing."""
+    """Let Spark cache rows when they are first computed; say whether it does: serverless sessions cache nothing."""
     try:
         rows.persist()
     except PySparkException as trouble:
@@ -31,7 +31,7 @@ def persist(rows: DataFrame) -> bool:
 
 @contextmanager
 def kept(rows: DataFrame) -> Iterator[bool]:
-    """Let Spark keep rows for as long as they are read several times, and say whether it does."""
+    """Let Spark cache rows while they are read several times, and say whether it does."""
     try:
         is_kept = rows.storageLevel != StorageLevel.NONE
     except PySparkException as trouble:
@@ -39,7 +39,7 @@ def kept(rows: DataFrame) -> Iterator[bool]:
             raise
         is_kept = False
     if is_kept:
-        # Who has asked for that lets go of them, too.
+        # Whoever cached them also releases them.
         yield True
         return
     is_kept = persist(rows)
@@ -51,12 +51,12 @@ def kept(rows: DataFrame) -> Iterator[bool]:
 
 
 def is_refusal(trouble: PySparkException) -> bool:
-    """Say whether a session does not allow what was asked, whatever it was asked for."""
+    """Say whether the error means that the session does not allow the request at all."""
     return condition_of(trouble).startswith(_REFUSED)
 
 
 class FlowFunctionError(OptionError):
-    """A DataFrame that may not be asked about, as a flow function of a pipeline is called before its tables exist."""
+    """A DataFrame that cannot be analyzed, because a pipeline calls its flow functions before its tables exist."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -66,9 +66,9 @@ class FlowFunctionError(OptionError):
 
 
 def check_may_ask(rows: DataFrame) -> None:
-    """Refuse a DataFrame that Spark refuses to analyze, whatever it is asked."""
+    """Refuse a DataFrame that Spark refuses to analyze."""
     try:
-        # Everything begins with this question, and through Spark Connect the answer is remembered.
+        # All work starts with this question, and Spark Connect caches the answer.
         _ = rows.isStreaming
     except PySparkException as trouble:
         if is_in_flow_function(trouble):
@@ -77,12 +77,12 @@ def check_may_ask(rows: DataFrame) -> None:
 
 
 def is_in_flow_function(trouble: PySparkException) -> bool:
-    """Say whether an error comes from asking about a DataFrame in a flow function."""
+    """Say whether an error comes from analyzing a DataFrame in a flow function."""
     return condition_of(trouble) == PIPELINE
 
 
 def condition_of(trouble: PySparkException) -> str:
-    """Return the name of an error's condition, which servers of other makers may write in the message only.
+    """Return the name of an error's condition; servers of other vendors may put it in the message only.
 
     >>> condition_of(PySparkException("[CONFIG_NOT_AVAILABLE] Configuration a.b is not available."))
     'CONFIG_NOT_AVAILABLE'

@@ -1,4 +1,4 @@
-"""A Spark session for the command line: all cores of this machine, or the master that is named."""
+"""A Spark session for the command line: on all cores of this machine, or on the given master."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def session(
     conf: Mapping[str, str] | None = None,
     verbose: bool = False,
 ) -> SparkSession:
-    """Start Spark with further settings in `conf`, or return the running session; `verbose` shows Spark's own log."""
+    """Start Spark with extra settings in `conf`, or return the running session; `verbose` shows Spark's own log."""
     wanted = settings(master=master, status_page=status_page) | dict(conf or {})
     if SparkContext._active_spark_context is None and not verbose:
         _start_quietly(wanted)
@@ -31,7 +31,7 @@ def session(
 
 
 def settings(*, master: str | None = None, status_page: bool = False) -> dict[str, str]:
-    """Return what a session is started with."""
+    """Return the settings to start a session with."""
     cores = os.cpu_count() or 2
     everywhere = {
         "spark.master": master or f"local[{cores}]",
@@ -47,14 +47,14 @@ def settings(*, master: str | None = None, status_page: bool = False) -> dict[st
     return everywhere | {
         "spark.sql.shuffle.partitions": str(4 * cores),
         "spark.driver.bindAddress": "127.0.0.1",
-        # From where packages are fetched, also by this process itself.
+        # Where packages are fetched from, also by this process itself.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": os.environ.get("FACTOR_WINDOWS_MEMORY", "1g"),
     }
 
 
 def _start_quietly(conf: Mapping[str, str]) -> None:
-    """Start a JVM whose log goes to a file: no log4j setting reaches what the JVM and the launcher print themselves."""
+    """Start a JVM whose log goes to a file: log4j settings do not affect what the JVM and the launcher print."""
     pairs = SparkConf().setAll(list(conf.items()))
     with TemporaryFile() as log:
         try:
@@ -67,7 +67,7 @@ def _start_quietly(conf: Mapping[str, str]) -> None:
 
 
 def start_failure(log: str) -> str:
-    r"""Find in Spark's log why it did not start.
+    r"""Find in Spark's log the reason why it did not start.
 
     >>> start_failure('WARN x\nException in thread "main" java.lang.RuntimeException: [unresolved dependency]\n\tat A')
     '[unresolved dependency]'

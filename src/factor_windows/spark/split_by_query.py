@@ -1,7 +1,7 @@
-"""The rows of a stream of several queries told apart, each query's with its own columns.
+"""Split the rows of a stream of several queries by query, each with its own columns.
 
-What a query does after its aggregates is SQL. It comes from a plan, held in Python, and never from the rows: their
-columns say by a fingerprint which queries they are for, and anybody may write such a thing on a column.
+The parts of a query after its aggregates are SQL. They come from a plan, held in Python, and never from the rows: the
+columns' metadata holds only a fingerprint of the queries, since anybody can write metadata on a column.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from factor_windows.serialize import query_document
 from factor_windows.spark.result import apply_post_aggregation, note_windows
 
 QUERIES = "factor_windows.queries"
-"""Where a stream of several queries notes, on the column of each, the fingerprint of them all."""
+"""The metadata key, on the column of each query of a stream, for the fingerprint of all its queries."""
 _planned: dict[str, tuple[Query, ...]] = {}
-"""The queries of the streams that were planned in this process, by their fingerprints."""
+"""The queries of the streams that were planned in this process, by fingerprint."""
 
 
 def remember(queries: tuple[Query, ...]) -> dict[str, str]:
-    """Keep the queries of a stream for `split_by_query`; return what is to be noted on their columns."""
+    """Keep the queries of a stream for `split_by_query`; return the metadata for their columns."""
     fingerprint = sha256(json.dumps([query_document(query) for query in queries]).encode()).hexdigest()
     _planned[fingerprint] = queries
     return {QUERIES: fingerprint}
 
 
 def split_by_query(batch: DataFrame, *, plan: Plan | None = None) -> dict[str, DataFrame]:
-    """Tell the queries of a plan's stream apart: in `foreachBatch`, each query's rows with its own columns.
+    """Split the stream of a plan by query: in `foreachBatch`, return each query's rows with its own columns.
 
     The queries are known in the process that planned them. Elsewhere, as in `foreachBatch` through Spark Connect, pass
     the `plan`.
@@ -44,7 +44,7 @@ def split_by_query(batch: DataFrame, *, plan: Plan | None = None) -> dict[str, D
         queries = _known(batch)
     else:
         queries = plan.queries
-        # Rows that were written and read again may have lost what was noted on their columns.
+        # Rows that were written and read back may have lost their columns' metadata.
         columns = columns or batch.columns
     if "query_id" not in batch.columns or not {query.name for query in queries} <= set(columns):
         raise OptionError(

@@ -1,4 +1,4 @@
-"""The partial states of an aggregate, and how they lower, where they depend on the types that a DataFrame has."""
+"""The partial states of an aggregate, and their lower, where they depend on the types of a DataFrame."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _INTERVAL_OVERFLOW: dict[type[T.DataType], str] = {
     T.DayTimeIntervalType: "INTERVAL '106751991' DAY + INTERVAL '106751991' DAY * least(:n, 1) < INTERVAL '0' DAY",
     T.YearMonthIntervalType: "INTERVAL '2147483647' MONTH + INTERVAL '1' MONTH * least(:n, 1) < INTERVAL '0' MONTH",
 }
-"""Sums of intervals that overflow if there is any value, with the error that Spark has for it in every mode."""
+"""Sums of intervals that overflow if there is any value, with the error that Spark gives in every mode."""
 
 _CORRELATION = "CASE WHEN :n > 1 AND :m2_x > 0 AND :m2_y > 0 THEN :c / sqrt(:m2_x) / sqrt(:m2_y) END"
 
 Typed = tuple[Sequence[State], str]
-"""Templates of states, and of what lowers them."""
+"""Templates of states and of their lower."""
 
 
 def typed_states(
     aggregate: Aggregate, result: T.DataType, types: list[T.DataType], events: DataFrame, *, earlier: bool = False
 ) -> Typed | None:
-    """Return the states and the lower that suit the types, or nothing if the aggregate cannot be shared.
+    """Return the states and the lower that suit the types, or `None` if the aggregate cannot be shared.
 
-    A stream goes on with the states of its checkpoint, which may be those of an `earlier` version.
+    A stream continues with the states of its checkpoint, which may be those of an `earlier` version.
     """
     if aggregate.kind >= Kind.COUNTED:
         return None
@@ -69,7 +69,7 @@ def typed_states(
 
 
 def _earlier(aggregate: Aggregate, result: T.DataType, types: list[T.DataType], events: DataFrame) -> Typed | None:
-    """Return the states that version 0.1.0 had, where they were others."""
+    """Return the states of version 0.1.0, where they were different."""
     function = aggregate.function
     match function.name:
         case "sum":
@@ -121,15 +121,15 @@ def _mean(result: T.DataType, argument: T.DataType, name: str, *, of: str = "", 
 
 
 def _is_wide(decimal: T.DecimalType) -> bool:
-    """Say whether sums of such decimals can overflow: Spark gives them ten digits more, if there are so many."""
+    """Say whether sums of such decimals can overflow: Spark gives them up to ten digits more, within its maximum."""
     return decimal.precision + 10 > 38
 
 
 def _decimal_mean(result: T.DecimalType, argument: T.DecimalType, *, cast: str) -> str:
     """Divide a decimal sum by a count and round once, to the result's scale, as Spark's own avg does.
 
-    Spark's division of two decimals first cuts the quotient to a scale that depends on how wide the types are. So the
-    whole part and the rest are divided apart, in types that leave them all the digits they need.
+    Spark's division of two decimals first cuts the quotient to a scale that depends on the types' precision. So the
+    whole part and the remainder are divided separately, in types that keep all the digits they need.
     """
     digits = max(1, result.precision - result.scale - 1)
     rest = f"DECIMAL({min(38, 19 + argument.scale)}, {argument.scale})"
@@ -139,12 +139,12 @@ def _decimal_mean(result: T.DecimalType, argument: T.DecimalType, *, cast: str) 
     parts = ":sum - :sum % :n", ":n" if result.precision < 38 else ":n * 1000000BD"
     whole = f"try_divide({', '.join(parts)})" if cast == "TRY_CAST" else f"({parts[0]}) / ({parts[1]})"
     if result.precision == 38:
-        # Spark keeps six digits after the point of any quotient, for which the widest have no room: so they are divided
-        # by a million more, which those six digits hold exactly.
+        # Spark keeps six digits after the point of any quotient, and the widest decimals have no room for them: so they
+        # are divided by a million more, which those six digits hold exactly.
         whole = f"(floor({whole}) * 1000000BD + CAST(({whole} - floor({whole})) * 1000000BD AS DECIMAL(7, 0)))"
     value = f"CAST({whole} AS DECIMAL({digits}, 0)) + {fraction}"
     if result.precision == 38:
-        # A sum of two such decimals would lose its last digit if the whole part took all the digits that it may.
+        # A sum of two such decimals would lose its last digit if the whole part used all the digits that it may have.
         carried = f"CAST(abs({whole}) AS DECIMAL(38, 0)) + CAST(floor(abs({fraction})) AS DECIMAL(1, 0))"
         text = (
             f"concat(CASE WHEN :sum < 0 THEN '-' ELSE '' END, CAST({carried} AS STRING), {_digits(fraction, result)})"
@@ -169,10 +169,10 @@ def _percentile(aggregate: Aggregate, argument: T.DataType, events: DataFrame) -
     count, size = f"kll_sketch_get_n_{kind}(:sketch)", _kll_size(aggregate)
 
     def among_nans(share: str) -> str:
-        """Return NaN, the greatest of all values, where the rank is one of theirs; the sketch has them as infinite."""
+        """Return NaN, the greatest value, where the rank is that of a NaN; the sketch stores NaN as infinity."""
         last = f"ceil({share} * {count}) > {count} - :nans OR {count} = :nans"
         value = f"CASE WHEN {last} THEN double('NaN') ELSE {quantile}(:sketch, {share}) END"
-        # It is never null, which Spark cannot know, and must: in its own arrays of quantiles there is no null.
+        # It is never null, and Spark must know it: Spark's own arrays of quantiles contain no nulls.
         return f"coalesce({value}, 0.0D)"
 
     tree = aggregate.constants["share"]
@@ -184,7 +184,7 @@ def _percentile(aggregate: Aggregate, argument: T.DataType, events: DataFrame) -
 
 
 def _plain_percentile(aggregate: Aggregate, kind: str) -> Typed:
-    """Return the sketch of values without NaN."""
+    """Return the sketch of values that include no NaN."""
     lift = f"kll_sketch_agg_{kind}(:x, {_kll_size(aggregate)})"
     quantile = f"kll_sketch_get_quantile_{kind}(:sketch, :share)"
     states = [State("sketch", lift, f"kll_merge_agg_{kind}(:sketch)")]
@@ -192,7 +192,7 @@ def _plain_percentile(aggregate: Aggregate, kind: str) -> Typed:
 
 
 def has_maps(kind: T.DataType) -> bool:
-    """Say whether values of a type have maps in them, which Spark groups by, and neither sorts nor hashes."""
+    """Say whether values of a type contain maps, which Spark can group by, but neither sort nor hash."""
     if isinstance(kind, T.ArrayType):
         return has_maps(kind.elementType)
     if isinstance(kind, T.StructType):

@@ -28,13 +28,13 @@ from factor_windows.spark.typed import typed_states
 
 _FIXED_SIZE = (T.NumericType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType)
 _PLAIN = re.compile(r"(?!(?:true|false|null)$)[a-z_]\w*", re.ASCII | re.IGNORECASE)
-"""What Spark takes for a column, if there is one of that name."""
+"""Texts that Spark reads as a column, if there is one of that name."""
 _EPOCH_NTZ = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultColumn(Result):
-    """One result, as Spark itself would name and type it."""
+    """One result, named and typed as Spark itself would."""
 
     name: str
     type: T.DataType
@@ -42,13 +42,13 @@ class ResultColumn(Result):
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """What a DataFrame says about a query: names and types, as the user's own query would have them."""
+    """A DataFrame's answers about a query: names and types, as the user's own query would have them."""
 
     keys: tuple[T.StructField, ...]
     time: T.DataType
     results: tuple[ResultColumn, ...]
     states: tuple[State, ...]
-    """The partial states, with the names of their columns and, instead of placeholders, columns to combine."""
+    """The partial states, with the names of their columns and with columns to combine instead of placeholders."""
     shared: bool
     """Whether every aggregate can be computed from states here."""
     value_keys: tuple[ValueKey, ...] = ()
@@ -56,19 +56,19 @@ class Types:
 
     @property
     def values(self) -> Values:
-        """Return what a plan is compiled with."""
+        """Return the values that a plan is compiled with."""
         return Values(self.results, self.states, self.shared, self.value_keys)
 
 
 def types_of(
     query: Query, events: DataFrame, prefix: str, *, earlier: bool = False, counts_values: bool = False
 ) -> Types:
-    """Ask Spark, which only analyzes the query for this, and lay out the states; or as an `earlier` version did.
+    """Analyze the query with Spark, running nothing, and lay out the states; or as an `earlier` version did.
 
-    With `counts_values`, aggregates that follow from how often each value occurs have states, too.
+    With `counts_values`, aggregates that can be computed from value counts have states, too.
     """
     with spark_says("Spark cannot read the query"):
-        # Names are asked for with the user's own words: written back, `x IS NOT NULL` would be another name.
+        # Names are requested with the user's own words: written back, `x IS NOT NULL` would have another name.
         asked = [
             query.parsed_time.sql,
             *query.asked_keys,
@@ -119,12 +119,12 @@ def types_of(
 
 
 def check_time(query: Query, events: DataFrame) -> None:
-    """Refuse a time column that is no time, which Spark's window() would read as one if it is text."""
+    """Refuse a time column that is not a time; Spark's window() would read text as one."""
     _checked_time(query, *_fields([query.parsed_time.sql], events))
 
 
 def _remedy(time: str, kind: T.DataType) -> str:
-    """Say how to make a time of text or of a number; it stands where the query names the column."""
+    """Say how to convert a text or a number to a time, to be written where the query names the column."""
     if isinstance(kind, T.StringType):
         return (
             f": write to_timestamp({time}), or with its format to_timestamp({time}, 'dd.MM.yyyy HH:mm'), in its place"
@@ -152,17 +152,17 @@ def _checked_time(query: Query, field: T.StructField) -> T.DataType:
 
 
 def has_calendars(query: Query) -> bool:
-    """Say whether a query has a window of a calendar."""
+    """Say whether a query has a calendar window."""
     return any(part.clock or part.is_local for window in query.windows for part in window.parts)
 
 
 def time_of(time: T.DataType, *, calendar: bool) -> T.DataType:
-    """Return what a time counts as: to a calendar, a date is a local one already, whatever zone Spark is in."""
+    """Return the type that a time counts as: for a calendar, a date is a local date, whatever Spark's time zone."""
     return T.TimestampNTZType() if calendar and isinstance(time, T.DateType) else time
 
 
 def _fields(texts: Sequence[str], events: DataFrame) -> list[T.StructField]:
-    """Return the names and types of expressions; those of plain columns, and of 1, are known without an analysis."""
+    """Return the names and types of expressions; plain columns, and 1, need no analysis."""
     columns = {field.name: field for field in events.schema}
     is_clear = len({name.lower() for name in columns}) == len(events.columns)
     if is_clear and all(text == "1" or (text in columns and _PLAIN.fullmatch(text)) for text in texts):
@@ -171,31 +171,31 @@ def _fields(texts: Sequence[str], events: DataFrame) -> list[T.StructField]:
 
 
 def packing_of(query: Query, types: Types) -> Packing | None:
-    """Say how the states of a query can be packed, now that their types are known."""
+    """Return how the states of a query can be packed, now that their types are known."""
     packing = Packing.of_states(types.states) if types.shared and not types.value_keys else None
     if packing is None or not all(isinstance(result.type, _FIXED_SIZE) for result in types.results):
         return None
-    # Decimals grow with each addition that Spark is asked for.
+    # The types of decimals grow with each addition in Spark.
     exact = not any(isinstance(result.type, T.DecimalType) for result in types.results)
     return replace(packing, folds=packing.folds and exact)
 
 
 def _typed_arguments(aggregate: Aggregate) -> list[str]:
-    """List the arguments that have a type, and the value that is ordered by."""
+    """List the arguments that have a type, and the value to order by."""
     ordered = [aggregate.ordered_by] if aggregate.ordered_by else []
     return [text for text in (*ordered, *aggregate.arguments) if text != "*"]
 
 
 def microseconds(sql: str, time: T.DataType, *, fractions: bool = True) -> str:
-    """Return a time as Spark's window() counts it: microseconds since 1970; without `fractions`, perhaps of its second.
+    """Return a time as Spark's window() counts it: microseconds since 1970; without `fractions`, perhaps whole seconds.
 
-    What costs little is used: whole seconds of a time without a zone, if that is enough.
+    The cheapest way is used: whole seconds for a time without a zone, if they are enough.
     """
     if not isinstance(time, T.TimestampNTZType):
         return f"unix_micros(CAST({sql} AS TIMESTAMP))"
     sql = f"CAST({sql} AS TIMESTAMP_NTZ)"
-    # No function turns a time without a zone into microseconds without going through the session's zone. One turns it
-    # into seconds, and cuts them off, which before 1970 is not the start of the second.
+    # No function converts a time without a zone to microseconds without using the session's zone. One converts it to
+    # seconds, truncated, which before 1970 is not the start of the second.
     fraction = f"CAST(extract(SECOND FROM {sql}) * 1000000 AS BIGINT)"
     early = (
         f"unix_date(CAST({sql} AS DATE)) * 86400000000L + hour({sql}) * 3600000000L + minute({sql}) * 60000000L"
@@ -206,7 +206,7 @@ def microseconds(sql: str, time: T.DataType, *, fractions: bool = True) -> str:
 
 
 def timestamp(micros: str, time: T.DataType) -> str:
-    """Return microseconds as a time of the same kind as the events'."""
+    """Return microseconds as a time of the same type as the events'."""
     if isinstance(time, T.TimestampNTZType):
         return f"{_EPOCH_NTZ} + INTERVAL '0.000001' SECOND * ({micros})"
     return f"timestamp_micros({micros})"

@@ -1,4 +1,4 @@
-"""How far a stream has come: its event time, the watermark that closes a plan's windows, and where it stopped."""
+"""A stream's progress: its event time, the watermark that closes a plan's windows, and where it stopped."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from factor_windows.spark.settings import setting
 from factor_windows.tree import Pass
 
 WATERMARK = "spark.watermarkDelayMs"
-"""Where Spark notes on a column that it is the event time of a stream; `withWatermark` sets it."""
+"""Spark's metadata key that marks a column as a stream's event time; `withWatermark` sets it."""
 OF_A_WINDOW = {WATERMARK: 0, "spark.timeWindow": True}
-"""What tells Spark that a struct carries event time as a window, as its own window() notes it."""
+"""The metadata that tells Spark that a struct carries event time as a window, as its own window() notes it."""
 CHAINS = "spark.sql.streaming.statefulOperator.allowMultiple"
 """Spark's setting for whether each of several stateful operators has a watermark of its own."""
 CLOSED = "factor_windows.closed."
-"""How the metrics begin by which a stream tells the end of the last window that it has closed."""
+"""The prefix of the metrics in which a stream reports the end of the last window that it has closed."""
 _PASS_ON = {"stateStoreSave", "sessionWindowStateStoreSaveExec", "dedupe", "dedupeWithinWatermark", "globalLimit"}
-"""Stateful operators that hand on the watermark which they get; a join, for one, holds it back."""
+"""Stateful operators that pass on the watermark they receive; a join, for example, delays it."""
 _UNKNOWN = (
     "{why}; pass a time instead of the query, such as max(window_end) of all rows that the stream has written: "
     "flush(events, datetime(...))"
@@ -46,7 +46,7 @@ def check_event_time(plan: Pass, events: DataFrame) -> None:
             f"events.withWatermark({time!r}, '10 minutes') with the longest delay that you expect"
         )
     try:
-        # Spark knows which column a name means, whatever its case.
+        # Spark resolves the name to a column, whatever its case.
         [field] = events.select(F.expr(plan.query.parsed_time.sql)).schema
     except AnalysisException:
         field = None
@@ -58,7 +58,7 @@ def check_event_time(plan: Pass, events: DataFrame) -> None:
 
 
 def check_chains(spark: SparkSession, operators: int) -> None:
-    """Refuse a chain of operators where Spark would give all of them one watermark, and drop rows between them."""
+    """Refuse a chain of operators where Spark would give all of them one watermark and drop rows between them."""
     if operators > 1 and setting(spark, CHAINS, "true") == "false":
         raise OptionError(
             f"{CHAINS} is false, which makes Spark lose rows between the {operators} operators of this plan; "
@@ -67,22 +67,22 @@ def check_chains(spark: SparkSession, operators: int) -> None:
 
 
 def tell_closed(rows: DataFrame, end: str, states: Iterable[str], *, mode: str) -> DataFrame:
-    """Let a stream's progress tell how many windows came out, and in append mode how late the last of them ends.
+    """Let a stream's progress report how many windows were output and, in append mode, the end of the last of them.
 
-    Telling it needs all states. Spark drops what nobody reads, and a checkpoint must hold the same states whichever
-    columns of the result are used.
+    The metric uses all states. Spark drops unused columns, and a checkpoint must hold the same states whichever columns
+    of the result are used.
     """
-    # As something that may be null, since Spark counts rows, and reads no column, where it cannot.
+    # The counted expression may be null, because Spark counts rows without reading columns if it cannot be.
     windows = f"count(CASE WHEN {end} < {ALWAYS}L THEN struct({', '.join(states)}) END)"
     metrics = [F.expr(windows).alias("windows"), *([F.max(F.expr(end)).alias("end")] if mode == "append" else [])]
-    # A name of its own, so that several plans can be parts of one query.
+    # A unique name, so that several plans can be parts of one query.
     return rows.observe(f"{CLOSED}{uuid4().hex}", *metrics)
 
 
 def closed_until(
     spark: SparkSession, stopped: StreamingQuery | datetime | None, checkpoint: str | None, time: DataType
 ) -> int:
-    """Return the microsecond up to which a stream had closed its windows when it stopped."""
+    """Return the time in microseconds up to which a stream had closed its windows when it stopped."""
     if isinstance(stopped, datetime):
         if stopped.tzinfo is None and isinstance(time, TimestampNTZType):
             stopped = stopped.replace(tzinfo=UTC)
@@ -119,7 +119,7 @@ def _by_progress(progress: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _values(metrics: Row) -> dict[str, Any]:
-    """Return metrics by their names; through Spark Connect these stand apart from the values."""
+    """Return metrics by name; through Spark Connect, names and values are separate."""
     found = metrics.asDict()
     if found.keys() == {"values", "schema"}:
         return dict(zip((field["name"] for field in found["schema"]["fields"]), found["values"], strict=True))
@@ -127,7 +127,7 @@ def _values(metrics: Row) -> dict[str, Any]:
 
 
 def _by_checkpoint(spark: SparkSession, place: str) -> int:
-    """Read the watermark of the last micro-batch that was finished."""
+    """Read the watermark of the last micro-batch that finished."""
     try:
         operators = spark.read.format("state-metadata").load(place).select("operatorName").distinct().collect()
         done = spark.read.text(f"{literally(place)}/commits").select("_metadata.file_name").distinct().collect()
@@ -137,7 +137,7 @@ def _by_checkpoint(spark: SparkSession, place: str) -> int:
         raise OptionError(f"the checkpoint {place!r} holds no stream that was started") from None
     if not _all_pass_on(name for [name] in operators):
         raise OptionError(_UNKNOWN.format(why="the query joins streams, so its watermark is not that of the plan"))
-    # A version, what holds for the whole micro-batch, and then a line for each source.
+    # A version, a line for the whole micro-batch, and then a line for each source.
     _, [described], *_ = lines
     return 1000 * int(json.loads(described)["batchWatermarkMs"])
 

@@ -1,4 +1,4 @@
-"""A result made wide: a row for each key and time, a column for each aggregate and window, as feature tables are."""
+"""Wide results: a row for each key and time, and a column for each aggregate and window, as in feature tables."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def wide(
     """Turn a result into a feature table: a row for each key and `window_end`, a column for each aggregate and window.
 
     A value is null where a window has no instance that ends then. With `latest` there is one row for each key, with the
-    last instance of each window that ended by the time `at`. Instances without events have no row in a result, so a
-    window may show an older instance than another. `name` says what the columns are called.
+    last instance of each window that ended by the time `at`. Instances without events have no row in a result, so one
+    window may show an older instance than another. `name` gives the names of the columns.
     """
     keys, values = _parts(result)
     _check_at(at, latest=latest)
@@ -36,7 +36,7 @@ def wide(
     _check_titles([*keys, "window_end", *titles.values()])
     if at is not None:
         result = result.where(F.col("window_end") <= _moment(at, result))
-    # Windows by number: short to compare, and safe inside SQL text whatever their names contain.
+    # Windows by number: fast to compare, and safe in SQL text whatever their names contain.
     number = F.array_position(F.lit(windows), F.col("window_id")) - 1
     rows = result.withColumn("window_id", F.when(number >= 0, number).otherwise(F.raise_error(_STRANGERS)))
     chosen = "max_by({}, window_end)" if latest else "any_value({})"
@@ -47,12 +47,12 @@ def wide(
     groups = [F.col(quoted(key)) for key in keys]
     if not latest:
         return rows.groupBy(*groups, "window_end").agg(*columns)
-    # Without keys Spark gives a row for no rows at all.
+    # Without keys, Spark returns a row even if there are no rows.
     return rows.groupBy(*groups).agg(F.max("window_end").alias("window_end"), *columns).where("window_end IS NOT NULL")
 
 
 def _parts(result: DataFrame) -> tuple[list[str], list[str]]:
-    """List the columns before and after those of the window: keys and values."""
+    """List the columns before and after the window's: keys and values."""
     columns = result.columns if isinstance(result, DataFrame) else [repr(result)]
     before = columns.index("window_id") if "window_id" in columns else 0
     after = before + len(WINDOW_COLUMNS)
@@ -72,7 +72,7 @@ def _check_at(at: datetime | None, *, latest: bool) -> None:
 
 
 def _windows(result: DataFrame) -> list[str]:
-    """List the windows' names: as the plan noted them, or, if that is lost, as one job finds them, short ones first."""
+    """List the windows' names, as the plan noted them or, if that is lost, as found by a job, shortest first."""
     noted = result.schema["window_id"].metadata.get(WINDOW_NAMES)
     if noted:
         return list(noted)
@@ -103,6 +103,6 @@ def _check_titles(titles: Sequence[str]) -> None:
 
 
 def _moment(at: datetime, result: DataFrame) -> Column:
-    """Return a time as Spark's own, of the same kind as the windows' ends."""
+    """Return a time as a Spark column of the same type as the windows' ends."""
     kind = result.schema["window_end"].dataType
     return F.lit(at.isoformat(" ")).cast(kind) if isinstance(kind, TimestampNTZType) else F.lit(at)

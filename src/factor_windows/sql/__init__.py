@@ -1,1 +1,1 @@
-"""SQL in, SQL out: queries read from text, and plans written as text."""
+"""SQL in, SQL out: queries parsed from text, and plans written as text."""

@@ -39,7 +39,7 @@ _NO_WINDOW = "a set of keys has no window; every one of GROUPING SETS needs it"
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One SELECT: its windows, and trees that still hold the aggregates and the window's own columns."""
+    """One SELECT: its windows, and trees that still contain the aggregates and the window's own columns."""
 
     source: str
     time: str
@@ -50,17 +50,17 @@ class Branch:
     columns: tuple[tuple[str, exp.Expr], ...]
     """Names and expressions over keys, the window's columns and aggregates."""
     events: tuple[exp.Expr, exp.Expr]
-    """The source and the time in a form that is the same for all ways to write them."""
+    """The source and the time in a canonical form, the same for all ways to write them."""
     key_forms: tuple[exp.Expr, ...]
-    """The keys in such a form."""
+    """The keys in this form."""
     absent: tuple[str, ...] = ()
-    """Names that were taken for aliases, which is right if the events have no such columns."""
+    """Names that were read as aliases, which is correct if the events have no such columns."""
     note: str = ""
-    """What is not as Spark would have it."""
+    """How the result differs from Spark's."""
 
     @property
     def shares(self) -> tuple[object, ...]:
-        """Return what branches of one query must have in common."""
+        """Return the properties that branches of one query must have in common."""
         shown = [tree for _, tree in self.columns] + ([self.having] if self.having else [])
         kinds = {_read(held.this).kind for tree in shown for held in tree.find_all(Held)}
         return *self.events, frozenset(self.key_forms), any(kind >= Kind.COUNTED for kind in kinds)
@@ -80,7 +80,7 @@ def _calls_window(select: exp.Select) -> bool:
 
 
 def read_branches(select: exp.Select, *, dialect: str, time: str | None, tables: Tables) -> list[Branch]:
-    """Take a SELECT apart; one with GROUPING SETS, ROLLUP or CUBE is a branch for each set of keys."""
+    """Take a SELECT apart; one with GROUPING SETS, ROLLUP or CUBE becomes a branch for each set of keys."""
     for part, name in _NOT_INSIDE.items():
         if select.args.get(part):
             raise located_error(select, f"{name} inside a window aggregate is not supported; write it around the query")
@@ -145,7 +145,7 @@ class _Reader:
         return window_column(node, self.mentions)
 
     def _note(self, where: exp.Expr | None) -> str:
-        """Say that rows of a bucket of null are refused, unless WHERE leaves them out anyway."""
+        """Describe the error for rows of a null bucket, unless WHERE excludes them anyway."""
         if self.bucket is None:
             return ""
         known = exp.Not(this=exp.Is(this=self.bucket.time.copy(), expression=exp.Null()))
@@ -159,7 +159,7 @@ class _Reader:
         )
 
     def _forms(self, keys: list[exp.Expr]) -> tuple[exp.Expr, ...]:
-        """Return the keys in a form to compare; where two differ only by case, case tells them apart."""
+        """Return the keys in a form to compare; if two differ only by case, case is significant."""
         forms = tuple(self.tables.form(key) for key in keys)
         exact = Tables(case_sensitive=True)
         return forms if len(set(forms)) == len(forms) else tuple(exact.form(key) for key in keys)
@@ -220,7 +220,7 @@ class _Reader:
         return [key for key in keys if key not in ends], time
 
     def _of_events(self, where: exp.Expr, time: exp.Expr) -> exp.Expr:
-        """Check that WHERE is about events: System.Timestamp() is their time there, and no window is known yet."""
+        """Check that WHERE refers to events: System.Timestamp() is their time there, and no window is known yet."""
 
         def change(node: exp.Expr) -> exp.Expr:
             text = sql_of(node).lower() if isinstance(node, exp.Column | exp.Dot | exp.Anonymous) else ""
@@ -260,7 +260,7 @@ class _Reader:
                 raise located_error(column, "SELECT * does not fit a window aggregate; list the columns")
 
     def _rewrite(self, tree: exp.Expr) -> exp.Expr:
-        """Put columns of the computed result in place of keys and of the window's own; aggregates stay as they are."""
+        """Replace keys and the window's own columns by columns of the computed result; keep aggregates unchanged."""
 
         def change(node: exp.Expr) -> exp.Expr:
             if is_call(node):
@@ -281,7 +281,7 @@ class _Reader:
         return tree.transform(change)
 
     def _as_nullable_as_sparks(self, window: exp.Expr) -> exp.Expr:
-        """Make the struct of a window nullable if the window hops: Spark cannot know that each row has one then."""
+        """Make the struct of a window nullable if the window hops: Spark cannot know that every row then has one."""
         always = (each.is_tumbling or isinstance(each, Session) for each in self.windows)
         if not isinstance(window, exp.Anonymous) or all(always):
             return window
@@ -301,7 +301,7 @@ class _Reader:
 
 
 def _call_as_spark(select: exp.Select) -> None:
-    """Call Azure's functions by their names in Spark, and tell units of time in them apart from columns."""
+    """Rename Azure's functions to Spark's, and distinguish the units of time in them from columns."""
     for call in list(select.find_all(exp.Anonymous)):
         name, first = call_name(call), next(iter(call.expressions), None)
         call.set("this", _AZURE_FUNCTIONS.get(name, call.this))
@@ -317,7 +317,7 @@ def _read(call: exp.Expr) -> Aggregate:
 
 
 def _key_names(keys: Sequence[exp.Expr]) -> list[str]:
-    """Name the keys as they are shown in between: a column by its own name, unless that is taken."""
+    """Name the keys in the intermediate result: a column by its own name, unless that is taken."""
     names: list[str] = []
     for number, key in enumerate(keys):
         name = key.name if isinstance(key, exp.Column) else ""

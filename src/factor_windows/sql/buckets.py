@@ -1,6 +1,6 @@
 """Spark's buckets of time as windows: date_trunc, trunc and time_bucket, and what each shows of its window.
 
-Without a zone of its own, a bucket goes by the session's.
+A bucket without a zone of its own uses the session's.
 """
 
 from __future__ import annotations
@@ -30,45 +30,45 @@ from factor_windows.sql.windows import call_name, interval_text
 _DATES = {"week": "week", "quarter": "quarter"}
 _DATES |= dict.fromkeys(("month", "mon", "mm"), "month") | dict.fromkeys(("year", "yyyy", "yy"), "year")
 THIS_CENTURY = 10_957
-"""The first day of the year 2000: for a night before it nobody is refused."""
+"""The first day of the year 2000: days before it that start twice are no reason to refuse a query."""
 _UNITS = {
     "trunc": _DATES,
     "date_trunc": _DATES
     | dict.fromkeys(("day", "dd"), "day")
     | {unit: unit for unit in ("hour", "minute", "second", "millisecond", "microsecond")},
 }
-"""The units that Spark's functions take, in any case, and what they are called here."""
+"""The units that Spark's functions accept, in any case, with their names here."""
 _CALENDAR = ("day", "week", "month", "quarter", "year")
 _ORIGIN = datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """An item of GROUP BY that is a window: of which time, and what the item itself shows of the window."""
+    """An item of GROUP BY that is a window: its time, and what the item itself shows of the window."""
 
     item: exp.Expr
     time: exp.Expr
     window: AnyWindow
     shown: exp.Expr
-    """An expression over the window's own columns, which may be null for all that Spark knows."""
+    """An expression over the window's own columns; Spark does not know that it is never null."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Local:
-    """A time moved to the clock of a zone."""
+    """A time shifted to the clock of a zone."""
 
     time: exp.Expr
     zone: str
 
 
 def find_bucket(items: Iterable[exp.Expr], tables: Tables) -> Bucket | None:
-    """Return the first of GROUP BY's items that is a bucket of time; further ones are keys like others."""
+    """Return the first item of GROUP BY that is a bucket of time; further ones are ordinary keys."""
     found = (read_bucket(item, tables) for item in items)
     return next((bucket for bucket in found if bucket is not None), None)
 
 
 def read_bucket(item: exp.Expr, tables: Tables) -> Bucket | None:
-    """Read a bucket of time, if an item is one."""
+    """Read a bucket of time, if the item is one."""
     call = item.unnest()
     name, arguments = call_name(call), call.expressions if isinstance(call, exp.Anonymous) else []
     with errors_at(call):
@@ -208,5 +208,5 @@ def _is_utc(zone: str) -> bool:
 
 
 def _nullable(shown: str) -> exp.Expr:
-    """Return an expression of which Spark does not know that it is never null, as it does not of a bucket."""
+    """Return an expression that Spark does not know to be never null, as it does not for a bucket."""
     return tree_of(f"CASE WHEN window_start IS NOT NULL THEN {shown} END")

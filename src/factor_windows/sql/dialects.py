@@ -1,4 +1,4 @@
-"""The SQL that is read: Spark's, Azure Stream Analytics' and Flink's, each with its own windows.
+"""The SQL dialects that can be read: Spark's, Azure Stream Analytics' and Flink's, each with its own windows.
 
 One grammar serves all three; they differ in how names and strings are quoted.
 """
@@ -15,9 +15,9 @@ from sqlglot.tokenizer_core import TokenType
 from factor_windows.functions.expression import VerbatimSpark
 
 TIMESTAMP_BY = "timestamp_by"
-"""Where a table keeps the expression of its TIMESTAMP BY."""
+"""The key under which a table keeps the expression of its TIMESTAMP BY."""
 WINDOW_PARTS = "window_parts"
-"""Where a window's text keeps what stands after it: pairs of a word and a text, such as IN 'Europe/Berlin'."""
+"""The key under which a window's text keeps what follows it: pairs of a word and a text, such as IN 'Europe/Berlin'."""
 WINDOW_WORDS = ("SLIDE", "OFFSET", "STEP", "ORIGIN", "IN")
 
 _AZURE_WORDS = {"TUMBLINGWINDOW", "HOPPINGWINDOW", "SLIDINGWINDOW", "SESSIONWINDOW", "SNAPSHOTWINDOW"}
@@ -28,14 +28,14 @@ class WindowedSpark(VerbatimSpark):
     """Spark SQL with `window` as a plain name, TIMESTAMP BY after a table, tables as arguments, zones of windows."""
 
     class Tokenizer(VerbatimSpark.Tokenizer):
-        """Lets `window` be a function and a column, and SESSION a function."""
+        """Allows `window` as a function and a column, and SESSION as a function."""
 
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
             word: kind for word, kind in VerbatimSpark.Tokenizer.KEYWORDS.items() if word not in ("WINDOW", "SESSION")
         }
 
     class Parser(VerbatimSpark.Parser):
-        """Adds what has a grammar of its own."""
+        """Adds the constructs with a grammar of their own."""
 
         def _parse_table_alias(self, *args: Any, **options: Any) -> exp.TableAlias | None:
             return None if self._at_timestamp_by() else super()._parse_table_alias(*args, **options)
@@ -63,7 +63,7 @@ class WindowedSpark(VerbatimSpark):
             return super()._parse_lambda(alias=alias)
 
         def _parse_window_text(self, alias: bool) -> exp.Expr | None:
-            """Read such as '1 month' IN 'Europe/Berlin' STEP '1 day' AS mtd."""
+            """Read a window text such as '1 month' IN 'Europe/Berlin' STEP '1 day' AS mtd."""
             text = self._parse_text(self._curr)
             self._advance()
             parts = []
@@ -84,7 +84,7 @@ class WindowedSpark(VerbatimSpark):
 
         def _parse_query_modifiers(self, this: Any) -> Any:
             this = super()._parse_query_modifiers(this)
-            # WINDOW is a plain word here, so that a function and a column can be called so.
+            # WINDOW is a plain word here, so that a function and a column can have this name.
             if isinstance(this, exp.Select) and self._curr and self._curr.text.upper() == "WINDOW":
                 self._advance()
                 this.set("windows", self._parse_csv(self._parse_named_window))
@@ -92,7 +92,7 @@ class WindowedSpark(VerbatimSpark):
             return this
 
         def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
-            """Read keys that are conditions too, such as CUBE(k = 'a')."""
+            """Read keys that are also conditions, such as CUBE(k = 'a')."""
             if with_prefix or not self._match_set((TokenType.CUBE, TokenType.ROLLUP)):
                 return super()._parse_cube_or_rollup(with_prefix)
             kind = exp.Cube if self._prev.token_type == TokenType.CUBE else exp.Rollup
@@ -111,7 +111,7 @@ class Azure(WindowedSpark):
     """Azure Stream Analytics: names in square brackets or double quotes."""
 
     class Tokenizer(WindowedSpark.Tokenizer):
-        """Quotes as T-SQL does."""
+        """Quotes as in T-SQL."""
 
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = [("[", "]"), '"', "`"]
         QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
@@ -122,7 +122,7 @@ class Flink(WindowedSpark):
     """Flink SQL: strings in single quotes only."""
 
     class Tokenizer(WindowedSpark.Tokenizer):
-        """Quotes as the standard does, with backticks for names."""
+        """Quotes as in standard SQL, with backticks for names."""
 
         QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
         STRING_ESCAPES: ClassVar[list[str]] = ["'"]
@@ -132,11 +132,11 @@ DIALECTS: dict[str, type[WindowedSpark]] = {"spark": WindowedSpark, "azure": Azu
 
 
 def recognize_dialect(text: str) -> str:
-    """Tell the dialect by the words that only one of them has."""
+    """Recognize the dialect by the words that only one of them has."""
     try:
         tokens = WindowedSpark().tokenize(text)
     except TokenError:
-        # A quote that ends for Azure may go on for Spark, where a backslash comes before it.
+        # A quote that ends in Azure's dialect may continue in Spark's, if a backslash precedes it.
         tokens = Azure().tokenize(text)
     words = [token.text.upper() if token.token_type != TokenType.STRING else "" for token in tokens]
     pairs = set(pairwise(words))

@@ -16,12 +16,12 @@ from factor_windows.sql.resolve import SEVERAL_SETS
 from factor_windows.sql.windows import WINDOW_CALLS, call_name
 
 MOST_SETS = 256
-"""How many sets a GROUP BY may have; a CUBE of eight keys has as many."""
+"""The most sets that a GROUP BY may have; a CUBE of eight keys has this many."""
 Items = tuple[exp.Expr, ...]
 
 
 def for_each_set(select: exp.Select, tables: Tables) -> list[exp.Select]:
-    """Write a SELECT once for each set of keys; a key that a set does not have is null there."""
+    """Write a SELECT once for each set of keys; keys that are not in a set are null there."""
     group = select.args.get("group")
     if group is None or not group.find(*SEVERAL_SETS):
         return [select]
@@ -70,7 +70,7 @@ def _once(items: Iterator[exp.Expr], tables: Tables) -> Items:
 
 
 class _OneSet:
-    """One set of keys: what others have is null in it, and grouping() says which those are."""
+    """One set of keys: keys of other sets are null in it, and grouping() says which these are."""
 
     def __init__(self, items: Items, every: Items, tables: Tables) -> None:
         self.items, self.every, self.tables = items, every, tables
@@ -98,7 +98,7 @@ class _OneSet:
             if is_grouping_id(node):
                 return self._grouping(exp.Anonymous(this="grouping_id"))
             if is_call(node) or self._has(node, self.own):
-                # Within an aggregate and within a key that is there, a key is the event's own.
+                # Inside an aggregate, and inside a key of this set, a key is the event's own.
                 return node.copy()
             if type(node.unnest()) not in self.kinds or not self._has(node, self.absent):
                 return node
@@ -122,7 +122,7 @@ def is_grouping_id(node: exp.Expr) -> bool:
 
 
 def _typed_null(key: exp.Expr) -> exp.Expr:
-    """Return null of a key's own type, which functions around it may go by: the greatest of no values."""
+    """Return a null of a key's own type, which functions around it may depend on: the greatest of no values."""
     if call_name(key) in WINDOW_CALLS:
         raise located_error(key, "a set of keys has no window; every one of GROUPING SETS needs it")
     call = exp.Anonymous(this="max", expressions=[key.copy()])

@@ -1,4 +1,4 @@
-"""What tells the rows of a statement's result apart: the columns by which they can be upserted into a table."""
+"""The identity of rows in a statement's result: the columns by which they can be upserted into a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WINDOW_ID, START, END = WINDOW_COLUMNS
 
 
 def identity_of(statement: Statement) -> list[str]:
-    """List the columns of a result that no two of its rows have in common.
+    """List the columns of a result that identify its rows.
 
     >>> from factor_windows.sql.parse import read
     >>> [hours] = read("SELECT device AS d, window.start AS s, max(t) FROM r GROUP BY device, window(ts, '1 hour')")
@@ -40,7 +40,7 @@ def identity_of(statement: Statement) -> list[str]:
 
 
 def _shown(query: Query) -> dict[str, str]:
-    """Return the columns of the result that show one computed column each, by the names of these."""
+    """Map computed columns to the columns of the result that show exactly one of them each."""
     if not query.parsed_output:
         return {name: name for name in query.columns}
     found: dict[str, str] = {}
@@ -56,7 +56,7 @@ def _shown(query: Query) -> dict[str, str]:
 
 
 def _names_each_window(tree: exp.Expr, query: Query) -> bool:
-    """Say whether an expression is another text for each window, as of branches of a UNION ALL."""
+    """Say whether an expression is a different text for each window, as in branches of a UNION ALL."""
     if not isinstance(tree, exp.Case) or tree.this != exp.column(WINDOW_ID):
         return False
     texts = [case.args["true"] for case in tree.args["ifs"]]
@@ -66,7 +66,7 @@ def _names_each_window(tree: exp.Expr, query: Query) -> bool:
 
 
 def _of_window(query: Query, shown: dict[str, str]) -> list[str]:
-    """List what tells the window and its instance."""
+    """List the columns that identify the window and its instance."""
     grows = any(isinstance(window, Growing) for window in query.windows)
     times = [shown[name] for name in (START, END) if name in shown]
     if not times or (grows and END not in shown):

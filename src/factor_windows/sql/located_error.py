@@ -1,4 +1,4 @@
-"""Errors that say where in the text they are."""
+"""Errors that give their position in the text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def located_error(node: exp.Expr, problem: str) -> SqlError:
 
 
 def ungrouped(column: exp.Column, at: exp.Expr) -> SqlError:
-    """Make an error for a column outside of any aggregate, perhaps since the name of a function is misspelled."""
+    """Make an error for a column outside of any aggregate, perhaps because a function's name is misspelled."""
     around = column.find_ancestor(exp.Anonymous) or at.find_ancestor(exp.Anonymous)
     near = near_functions(around.name) if around is not None else []
     hint = f"; or did you mean {near[0]} for {around.name}?" if around is not None and near else ""
@@ -33,7 +33,7 @@ def ungrouped(column: exp.Column, at: exp.Expr) -> SqlError:
 
 @contextmanager
 def errors_at(node: exp.Expr) -> Iterator[None]:
-    """Say of errors that do not know it where in the text they are."""
+    """Add the position in the text to errors that do not have one."""
     try:
         yield
     except SqlError:

@@ -1,7 +1,7 @@
-"""Branches of a statement made one query: windows side by side, each with its own aggregates and conditions.
+"""Merge the branches of a statement into one query: windows together, each with its own aggregates and conditions.
 
-This is not what a workload does with several queries: here all keys are the same and the result is one table, whose
-columns are another expression for each window; conditions become FILTERs, so that one query says it all.
+A workload of several queries is different: here all keys are the same and the result is one table, whose columns are
+another expression for each window; conditions become FILTERs, so that one query is enough.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Merger:
             output.append(f"{choose_by(WINDOW_ID, self.ids, texts)} AS {quoted(name)}")
         kept = [self._kept(number) for number in numbers]
         if not self.calls:
-            # Groups are of interest even where nothing is computed of them.
+            # Groups matter even if nothing is computed from them.
             self._column(0, _EVENTS)
         return Query(
             time=self._time(),
@@ -66,7 +66,7 @@ class _Merger:
         )
 
     def _time(self) -> str:
-        """Write the time; where it is null, a row of a bucket ends the query, since null is no window."""
+        """Write the time; a null time of a bucket raises an error, since null is not a window."""
         time = self.first.time
         refusing = [place for place, branch in enumerate(self.branches) if branch.note]
         if not refusing:
@@ -79,14 +79,14 @@ class _Merger:
         return f"coalesce({time}, {error})"
 
     def _asked(self) -> list[list[int]]:
-        """List for each window the places of the aggregates that its branch shows, unless all show all."""
+        """List for each window the positions of the aggregates that its branch shows, unless all branches show all."""
         if all(len(own) == len(self.calls) for own in self.used):
             return []
         places = [[place for place, text in enumerate(self.calls) if text in own] for own in self.used]
         return [own for own, ids in zip(places, self.ids, strict=True) for _ in ids]
 
     def _column(self, number: int, call: exp.Expr, wanted: str = "") -> exp.Expr:
-        """Return the column of a branch's aggregate, which is called as is `wanted` if nothing else is."""
+        """Return the column of a branch's aggregate, named `wanted` if nothing else has this name."""
         where = None if self.is_same_where else self.branches[number].where
         text = sql_of(add_filter(call, where) if where else call)
         if text not in self.calls:
@@ -98,7 +98,7 @@ class _Merger:
         return exp.column(self.calls[text], quoted=True)
 
     def _lower(self, number: int, tree: exp.Expr, name: str = "") -> str:
-        """Write a branch's expression over the common columns; an aggregate that is all of it is called `name`."""
+        """Write a branch's expression over the common columns; an aggregate that is all of it is named `name`."""
         branch = self.branches[number]
         wanted = name if isinstance(tree, Held) else ""
         keys = {} if branch.keys == self.first.keys else self._shown_keys(branch)
@@ -120,7 +120,7 @@ class _Merger:
         return {key.name: shown[form] for form, key in zip(branch.key_forms, branch.keys, strict=True)}
 
     def _kept(self, number: int) -> str:
-        """Write which rows of the common result are a branch's: those with events of its own, and its HAVING."""
+        """Write the condition for a branch's rows of the common result: events of its own, and its HAVING."""
         branch = self.branches[number]
         tests = [f"{sql_of(self._column(number, _EVENTS))} > 0"] if branch.where and not self.is_same_where else []
         tests += [self._lower(number, branch.having)] if branch.having else []
@@ -128,7 +128,7 @@ class _Merger:
 
 
 def _name_windows(branches: Sequence[Branch]) -> list[list[str]]:
-    """Give every window of every branch a name of its own."""
+    """Give every window of every branch a unique name."""
     taken: set[str] = set()
     names: list[list[str]] = [[] for _ in branches]
     for branch, own in zip(branches, names, strict=True):
@@ -143,7 +143,7 @@ def _name_windows(branches: Sequence[Branch]) -> list[list[str]]:
 
 
 def _shown_id(branch: Branch, names: list[str]) -> exp.Expr:
-    """Return the id that the user gave, where windows had to be renamed to differ."""
+    """Return the id that the user gave, where windows had to be renamed to be unique."""
     pairs = [(name, window.name) for window, name in zip(branch.windows, names, strict=True)]
     if all(name == shown for name, shown in pairs):
         return exp.column(WINDOW_ID)

@@ -1,6 +1,6 @@
-"""What names mean in a SELECT: the columns that FROM has, as far as they are known, and which expressions are the same.
+"""The meaning of names in a SELECT: the columns of FROM, as far as they are known, and which expressions are the same.
 
-Reading SQL needs no tables. Where a session knows them, it says so by a `Tables`, and nothing is assumed.
+SQL can be read without tables. If a session knows them, it passes a `Tables`, and nothing is assumed.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ _AROUND_TABLES = (exp.CTE, exp.From, exp.Join, exp.Select, exp.SetOperation, exp
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What is known about tables: the columns that a SELECT would give, and whether case tells names apart."""
+    """What is known about tables: the columns that a SELECT would return, and whether names are case-sensitive."""
 
     columns: Callable[[str], Sequence[str] | None] = lambda _: None
-    """Lists the columns of a SELECT in Spark SQL; `None` if they are not known."""
+    """Lists the columns of a SELECT in Spark SQL; `None` if they are unknown."""
     case_sensitive: bool = False
     zone: str = "UTC"
-    """The session's time zone, which buckets of time go by."""
+    """The session's time zone, which buckets of time use."""
 
     def same(self, one: str, other: str) -> bool:
         return one == other if self.case_sensitive else one.lower() == other.lower()
 
     def form(self, tree: exp.Expr) -> exp.Expr:
-        """Return an expression so that all ways to write the same are equal."""
+        """Return a canonical form of an expression, equal for all ways to write it."""
         return canonicalize(tree, case_sensitive=self.case_sensitive)
 
 
 class Among:
-    """Expressions in which others are looked up: first as they are written, then as they are meant."""
+    """Expressions in which others are looked up: first as written, then by meaning."""
 
     def __init__(self, tables: Tables, trees: Sequence[exp.Expr]) -> None:
         self._tables = tables
@@ -43,7 +43,7 @@ class Among:
         self._kinds = {type(form) for form in self._forms}
 
     def find(self, tree: exp.Expr) -> int | None:
-        """Return the place of an expression, if it is among them."""
+        """Return the position of an expression, if it is among them."""
         if type(tree.unnest()) not in self._kinds:
             return None
         spelled = sql_of(tree)
@@ -53,7 +53,7 @@ class Among:
         return self._forms.index(form) if form in self._forms else None
 
     def find_struct(self, column: exp.Column) -> tuple[int, exp.Column, list[exp.Identifier]] | None:
-        """Return the place of what a column is a field of, that itself, and the names of the fields on the way."""
+        """Return the position of the struct that a column is a field of, the struct, and the names leading to it."""
         parts = parts_of(column)
         for size in range(len(parts) - 1, 0, -1):
             struct = column_of(parts[:size])
@@ -64,35 +64,35 @@ class Among:
 
 
 UNKNOWN = Tables()
-"""Nothing is known: names are compared as Spark does unless it is told otherwise."""
+"""Nothing is known: names are compared as Spark does by default."""
 
 
 def parts_of(column: exp.Column) -> list[exp.Identifier]:
-    """List the names of a column, the outermost first: of a table, of the column, of a field in it."""
+    """List the parts of a column's name, outermost first: of a table, of the column, of a field in it."""
     return [part for part in column.parts if isinstance(part, exp.Identifier)]
 
 
 def column_of(parts: Sequence[exp.Identifier]) -> exp.Column:
-    """Make a column of its names, the outermost first."""
+    """Make a column from the parts of its name, outermost first."""
     kinds = ("this", "table", "db", "catalog")
     return exp.Column(**{kind: part.copy() for kind, part in zip(kinds, reversed(parts), strict=False)})
 
 
 def field_of(value: exp.Expr, parts: Sequence[exp.Identifier]) -> exp.Expr:
-    """Return a field of a value, by the names of the fields on the way to it."""
+    """Return a field of a value, by the names on the way to it."""
     for part in parts:
         value = exp.Dot(this=value, expression=part.copy())
     return value
 
 
 def strip_alias(column: exp.Expr) -> exp.Expr:
-    """Return what an entry of the SELECT list computes."""
+    """Return the expression of an entry of the SELECT list."""
     tree: exp.Expr = column.this if isinstance(column, exp.Alias) else column
     return tree
 
 
 def detach(select: exp.Select) -> exp.Select:
-    """Copy a SELECT with the WITH of all that is around it, so that its tables still mean the same."""
+    """Copy a SELECT with the WITH of all enclosing queries, so that its tables keep their meaning."""
     copied = select.copy()
     steps: list[exp.Expr] = []
     inside: list[exp.Expr] = []
@@ -100,7 +100,7 @@ def detach(select: exp.Select) -> exp.Select:
     while node is not None:
         inside.append(node)
         known = node.args["with_"].expressions if node.args.get("with_") else []
-        # Within a step of WITH, only those before it are known.
+        # Within a step of WITH, only the steps before it are known.
         own = next((n for n, step in enumerate(known) if any(step is part for part in inside)), None)
         steps = [step.copy() for step in known[:own]] + steps
         node = node.parent
@@ -110,7 +110,7 @@ def detach(select: exp.Select) -> exp.Select:
 
 
 def is_relation(select: exp.Select) -> bool:
-    """Say whether a SELECT stands where a table may: neither in a condition, nor as a value."""
+    """Say whether a SELECT is used as a table, and not in a condition or as a value."""
     node: exp.Expr = select
     while node.parent is not None:
         is_value = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
@@ -137,7 +137,7 @@ def selects_read_by(select: exp.Select) -> list[exp.Select]:
 
 
 def qualifiers_of(select: exp.Select) -> list[list[str]]:
-    """List what may stand before the columns of a SELECT's only table, the longest first: its alias, or its name."""
+    """List the possible qualifiers of columns of a SELECT's only table, longest first: its alias, or its name."""
     from_ = select.args.get("from_")
     if from_ is None or select.args.get("joins") or select.args.get("laterals"):
         return []
@@ -151,7 +151,7 @@ def qualifiers_of(select: exp.Select) -> list[list[str]]:
 
 
 def strip_qualifier(tree: exp.Expr, qualifiers: list[list[str]], tables: Tables) -> exp.Expr:
-    """Take the table's name off its columns; a field of a column may follow."""
+    """Remove the table's name from its columns; a field of a column may follow."""
 
     def change(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and node.table:

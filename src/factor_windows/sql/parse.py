@@ -1,4 +1,4 @@
-"""SQL text to queries: what is valid SQL becomes statements, and these become queries."""
+"""From SQL text to queries: valid SQL becomes statements, and these become queries."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from factor_windows.sql.reading import Reading
 from factor_windows.sql.statement import Statement, is_union_of_all
 
 DEEPEST = 150
-"""How deeply parentheses may nest."""
+"""The deepest nesting of parentheses allowed."""
 
 
 def parse(text: str, *, dialect: str | None = None, time: str | None = None) -> Query | list[Query]:
-    """Read a query, or a list of them where one will not do, from SQL of Spark, Azure Stream Analytics or Flink.
+    """Parse SQL of Spark, Azure Stream Analytics or Flink into a query, or into a list if one query is not enough.
 
     >>> query = parse("SELECT k, window.end AS till, min(v) AS low FROM r GROUP BY k, window(ts, '20 minutes')")
     >>> query.columns, query.source
@@ -45,7 +45,7 @@ def parse(text: str, *, dialect: str | None = None, time: str | None = None) -> 
 def read(
     text: str, *, dialect: str | None = None, time: str | None = None, tables: Tables = UNKNOWN
 ) -> tuple[Statement, ...]:
-    """Read every statement of a text; what is known about its `tables` decides what names in it mean."""
+    """Parse every statement of a text; what is known about its `tables` decides what names in it mean."""
     if dialect is not None and dialect not in DIALECTS:
         raise OptionError(f"dialect {dialect!r} is not read; allowed are {', '.join(DIALECTS)}")
     if not isinstance(text, str) or not text.strip():

@@ -1,4 +1,4 @@
-"""A statement of SQL taken apart: the window aggregates in it become queries, what is around them stays."""
+"""Take a SQL statement apart: the window aggregates in it become queries, the SQL around them stays."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from factor_windows.sql.statement import Statement, braced
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a text is read: its dialect, the time column if it names none, and what is known about its tables."""
+    """How to read a text: its dialect, the time column if the text names none, and what is known about its tables."""
 
     dialect: str
     time: str | None
     tables: Tables
     mark: str
-    """How the names of results begin while a statement is taken apart; the text has no such name."""
+    """The prefix of the results' names while a statement is taken apart; no name in the text starts with it."""
     text: str = ""
     """The statement as the user wrote it, if it is the only one."""
 
@@ -70,7 +70,7 @@ class Reading:
         return Statement(tuple(queries), outer, into, tuple(notes), command, is_view)
 
     def _resolve(self, tree: exp.Expr, text: str) -> tuple[exp.Expr, list[str]]:
-        """Write out names, and cut in two what does more than aggregate; return what was assumed too."""
+        """Write out names, and split SELECTs that do more than aggregate; also return what was assumed."""
         assumed: dict[str, None] = {}
         first = next(_selects(tree), None)
         for select in list(tree.find_all(exp.Select)):
@@ -85,7 +85,7 @@ class Reading:
         return tree, list(assumed)
 
     def _groups(self, top: exp.Expr) -> dict[tuple[object, ...], list[Branch]]:
-        """List the branches of a part that are one query each, by what they have in common."""
+        """Group the branches of a part by their common properties; each group becomes one query."""
         _check_inside(top)
         branches = [
             branch
@@ -95,14 +95,14 @@ class Reading:
         if len({len(branch.columns) for branch in branches}) > 1:
             raise located_error(top, "the SELECTs joined by UNION have different numbers of columns")
         groups: dict[tuple[object, ...], list[Branch]] = {}
-        # Where sessions begin and end depends on which events count.
+        # The starts and ends of sessions depend on which events count.
         apart = any(isinstance(window, Session) for branch in branches for window in branch.windows)
         for branch in branches:
             groups.setdefault((*branch.shares, branch.where if apart else None), []).append(branch)
         return groups
 
     def _put_results(self, tree: exp.Expr, top: exp.Expr, numbers: list[int]) -> exp.Expr:
-        """Put the results in the place of what computes them; order, limit and DISTINCT of the whole stay outside."""
+        """Replace the parts that are computed by their results; order, limit and DISTINCT of the whole stay outside."""
         results = [exp.select("*").from_(exp.to_identifier(self._name(number))) for number in numbers]
         united: exp.Query = results[0] if len(results) == 1 else exp.union(*results, distinct=False)
         modifiers: dict[str, exp.Expr] = {name: top.args[name] for name in AT_THE_END if top.args.get(name)}
@@ -148,7 +148,7 @@ class Reading:
         return f"{self.mark}_{number}_"
 
     def _template(self, tree: exp.Expr, count: int) -> str:
-        """Write what is left in Spark SQL, ready for results to be put in."""
+        """Write the rest as Spark SQL, with placeholders for the results."""
         text = braced(sql_of(tree))
         for number in range(count):
             text = text.replace(self._name(number), f"{{result{number}}}")
@@ -160,7 +160,7 @@ def _wrap(query: exp.Query) -> exp.Select:
 
 
 def _take_command(tree: exp.Expr, mark: str) -> tuple[str, str, exp.Expr]:
-    """Take what is done with a query's result off it: the name it goes to, the command, and the query."""
+    """Remove the command applied to a query's result; return the name it goes to, the command, and the query."""
     if not isinstance(tree, exp.Insert | exp.Create):
         if not isinstance(tree, exp.Query):
             raise located_error(tree, f"{tree.key.upper()} is not supported; write a SELECT")
@@ -186,7 +186,7 @@ def _take_command(tree: exp.Expr, mark: str) -> tuple[str, str, exp.Expr]:
 
 
 def _is_further(select: exp.Expr) -> bool:
-    """Say whether a SELECT is a further part of a UNION, whose first part gives the columns their names."""
+    """Say whether a SELECT is a later part of a UNION, whose first part names the columns."""
     node = select
     while isinstance(node.parent, exp.SetOperation | exp.Subquery):
         if isinstance(node.parent, exp.SetOperation) and node is node.parent.expression:
@@ -196,7 +196,7 @@ def _is_further(select: exp.Expr) -> bool:
 
 
 def _check_inside(top: exp.Expr) -> None:
-    """Refuse what would be lost when the parts of a union become one query."""
+    """Refuse clauses that would be lost when the parts of a union become one query."""
     if top.find_ancestor(exp.Where, exp.Having):
         raise located_error(top, "a window aggregate inside a condition is not supported; write it as a step of WITH")
     for inner in top.find_all(exp.Union, exp.Subquery):
@@ -210,7 +210,7 @@ def _check_inside(top: exp.Expr) -> None:
 
 
 def _tops(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """Find the largest parts that are made of window aggregates only."""
+    """Find the largest parts that consist only of window aggregates."""
     if _all_windowed(tree):
         yield tree
         return
@@ -223,7 +223,7 @@ def _all_windowed(tree: exp.Expr) -> bool:
         return windows_in(tree)
     if isinstance(tree, exp.Union):
         return _all_windowed(tree.this) and _all_windowed(tree.expression)
-    # In FROM a sub-query stays where it is, with its name, PIVOT and the like; elsewhere it is a part of a union.
+    # In FROM, a sub-query stays in place, with its name, PIVOT and the like; elsewhere it is a part of a union.
     in_union = not isinstance(tree.parent, exp.From | exp.Join)
     return isinstance(tree, exp.Subquery) and not tree.alias and in_union and _all_windowed(tree.this)
 

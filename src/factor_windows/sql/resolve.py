@@ -1,7 +1,7 @@
-"""Names in a SELECT, put in Spark's order: what GROUP BY, HAVING and the SELECT list mean by a name is written out.
+"""Resolve names in a SELECT, in Spark's order: write out what GROUP BY, HAVING and the SELECT list mean by a name.
 
-Spark's order: GROUP BY and the SELECT list take a column of FROM before an alias, and of aliases only earlier ones;
-HAVING and QUALIFY take what is grouped, then an alias; ORDER BY takes an alias, then what is grouped.
+Spark's order: GROUP BY and the SELECT list prefer a column of FROM to an alias, and only use earlier aliases; HAVING
+and QUALIFY prefer grouped expressions to aliases; ORDER BY prefers aliases to grouped expressions.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from factor_windows.sql.windows import TABLE_CALLS, WINDOW_CALLS, call_name
 
 SEVERAL_SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
 ASSUMED = "assumed"
-"""Where a SELECT keeps the names that were taken for aliases while its columns are not known."""
+"""The key under which a SELECT keeps the names read as aliases while its columns are unknown."""
 BUCKET = "bucket"
-"""Where a SELECT keeps that its window is a bucket of time, such as date_trunc('month', ts)."""
+"""The key under which a SELECT keeps that its window is a bucket of time, such as date_trunc('month', ts)."""
 
 
 def resolve(select: exp.Select, tables: Tables, *, text: str = "", names: bool = True) -> bool:
-    """Write out, in place, what names in a SELECT mean; say whether it aggregates over windows, and leave it if not.
+    """Write out, in place, the names in a SELECT, and say whether it aggregates over windows; otherwise leave it alone.
 
-    `text` is the SELECT as the user wrote it, by which Spark names columns; `names` says whether these matter.
+    `text` is the SELECT as the user wrote it, from which Spark names columns; `names` says whether these matter.
     """
     resolver = _Resolver(select, tables)
     if not resolver.calls_window():
@@ -57,7 +57,7 @@ def resolve(select: exp.Select, tables: Tables, *, text: str = "", names: bool =
 
 
 def check_buckets(tree: exp.Expr, tables: Tables) -> None:
-    """Say what is wrong with the buckets of time in a statement, if that is why they are no windows."""
+    """Report what is wrong with the buckets of time in a statement, if they are not windows for this reason."""
     for select in tree.find_all(exp.Select):
         find_bucket(_Resolver(select, tables).grouped_items(), tables)
 
@@ -86,7 +86,7 @@ def table_call(select: exp.Select) -> exp.Anonymous | None:
 
 
 def shown_name(column: exp.Expr) -> str:
-    """Name an entry of the SELECT list as Spark does, as far as that can be told without asking it."""
+    """Name an entry of the SELECT list as Spark does, as far as this is known without asking it."""
     if isinstance(column, exp.Alias):
         return column.alias
     if isinstance(column, exp.Column):
@@ -105,7 +105,7 @@ class _Resolver:
 
     @cached_property
     def columns(self) -> list[str] | None:
-        """The columns of FROM; asked for only where a name may be one or an alias."""
+        """The columns of FROM; requested only where a name may be a column or an alias."""
         whole = detach(self.select)
         probe = exp.select("*")
         for part in ("with_", "from_", "joins", "laterals"):
@@ -118,7 +118,7 @@ class _Resolver:
         return None if found is None else list(found)
 
     def grouped_items(self) -> list[exp.Expr]:
-        """List what GROUP BY names, with places and aliases followed."""
+        """List the items of GROUP BY, with positions and aliases resolved."""
         group = self.select.args.get("group")
         if group is None:
             return []
@@ -130,19 +130,19 @@ class _Resolver:
         return table_call(self.select) is not None or any(map(_window_of, self.grouped_items()))
 
     def has_bucket(self) -> bool:
-        """Say whether GROUP BY has a bucket of time that can be read as a window; what cannot is left to Spark."""
+        """Say whether GROUP BY has a bucket of time that can be read as a window; other buckets are left to Spark."""
         try:
             return find_bucket(self.grouped_items(), self.tables) is not None
         except SqlError:
             return False
 
     def may_be_planned(self) -> bool:
-        """Say whether a SELECT with a bucket reads no other windows, which go first, and is a table of its own."""
+        """Say whether a SELECT with a bucket reads no other windows, which take precedence, and is used as a table."""
         inner = (_Resolver(each, self.tables) for each in selects_read_by(self.select))
         return is_relation(self.select) and not any(each.calls_window() or each.has_bucket() for each in inner)
 
     def name_columns(self, text: str, *, ask: bool) -> None:
-        """Give every entry of the SELECT list its name: as Spark says, if it can be asked."""
+        """Name every entry of the SELECT list, as Spark does if it can be asked."""
         select = self.select
         shown: list[exp.Expr] = []
         for column in select.expressions:
@@ -164,7 +164,7 @@ class _Resolver:
             select.set("expressions", named)
 
     def remove_qualifiers(self) -> None:
-        """Call columns of the only table without its name; in ORDER BY that name tells them from aliases."""
+        """Remove the table's name from columns of the only table; in ORDER BY it distinguishes them from aliases."""
         qualifiers = qualifiers_of(self.select)
         for column in list(self.select.find_all(exp.Column)) if qualifiers else ():
             if column.table and column.find_ancestor(exp.Query, exp.Order) is self.select:
@@ -173,7 +173,7 @@ class _Resolver:
                     column.replace(bare)
 
     def write_out_groups(self) -> None:
-        """Put expressions in the place of GROUP BY's ALL, places and aliases."""
+        """Replace GROUP BY's ALL, positions and aliases by expressions."""
         group = self.select.args.get("group")
         if group is None:
             return
@@ -190,7 +190,7 @@ class _Resolver:
                 leaf.replace(meant.copy())
 
     def _of_alias(self, item: exp.Expr, *, noted: bool = False) -> exp.Expr | None:
-        """Return what an item of GROUP BY is an alias of; nothing if it is a column of FROM, which goes first."""
+        """Return the expression whose alias is an item of GROUP BY; `None` for a column of FROM, which comes first."""
         if not isinstance(item, exp.Column) or item.table:
             return None
         for place, column in enumerate(self.select.expressions):
@@ -208,7 +208,7 @@ class _Resolver:
         return None
 
     def _is_column(self, name: str, place: int) -> bool:
-        """Say whether FROM has a column; where that is not known, whether the text uses it where no alias is seen."""
+        """Say whether FROM has a column or, if unknown, whether the text uses it where aliases are not visible."""
         if self.columns is not None:
             return any(self.tables.same(name, column) for column in self.columns)
         seen = [self.select.args.get("where"), *self.select.expressions[: place + 1]]
@@ -222,7 +222,7 @@ class _Resolver:
         )
 
     def write_out_aliases(self) -> None:
-        """Put expressions in the place of the aliases that the SELECT list, HAVING and QUALIFY use."""
+        """Replace the aliases used in the SELECT list, HAVING and QUALIFY by expressions."""
         aliases: list[tuple[str, exp.Expr]] = []
         for column in list(self.select.expressions):
             written = self._substitute(strip_alias(column), aliases, lateral=True)
@@ -274,7 +274,7 @@ def _is_sparks_own(select: exp.Select) -> bool:
 
 
 def _ordinal(item: exp.Expr, shown: list[exp.Expr]) -> exp.Expr | None:
-    """Return the entry of the SELECT list that a number in GROUP BY is the place of."""
+    """Return the entry of the SELECT list at the position that a number in GROUP BY gives."""
     if not isinstance(item, exp.Literal) or not item.is_int:
         return None
     if not 1 <= int(item.this) <= len(shown):
@@ -285,7 +285,7 @@ def _ordinal(item: exp.Expr, shown: list[exp.Expr]) -> exp.Expr | None:
 
 
 def _window_of(item: exp.Expr) -> exp.Expr | None:
-    """Return the window that an item is, or is an end of."""
+    """Return the window of an item that is a window, or an end of one."""
     whole = item.unnest()
     if isinstance(whole, exp.Dot):
         whole = whole.this.unnest()

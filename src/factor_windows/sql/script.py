@@ -18,18 +18,18 @@ class Script:
 
     statements: tuple[Statement, ...]
     queries: tuple[tuple[Query, ...], ...]
-    """The queries of each statement, under names that no other has."""
+    """The queries of each statement, under unique names."""
     plans: tuple[Plan, ...]
-    """A plan for each table that is read; each of the queries is in one of them."""
+    """A plan for each table that is read; each query is in one of them."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Name each statement's result: by its INTO, or by its place."""
+        """Name each statement's result: by its INTO, or by its position."""
         return _names(self.statements)
 
 
 def plan_script(statements: Sequence[Statement], **options: Any) -> Script:
-    """Plan all queries of a script, with the options of `optimize`: those of the same events and time in one plan.
+    """Plan all queries of a script, with the options of `optimize`: those with the same events and time in one plan.
 
     >>> from factor_windows.sql.parse import read
     >>> select = "SELECT {0} count(*) AS n FROM r GROUP BY {0} window(ts, '{1}')"

@@ -1,4 +1,4 @@
-"""Where the events of a SELECT come from: a table as it is, or a sub-query with the columns that are needed."""
+"""The source of a SELECT's events: a table itself, or a sub-query with the columns that are needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FROM_PARTS = ("with_", "from_", "joins", "laterals", "where")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A table or sub-query, what is left of WHERE, and how the SELECT's columns are called in it."""
+    """A table or sub-query, the rest of WHERE, and the names of the SELECT's columns in it."""
 
     tree: exp.Expr
     where: exp.Expr | None
@@ -35,7 +35,7 @@ def source_of(
     tables: Tables,
     is_window: Callable[[exp.Expr], bool],
 ) -> Source:
-    """Find the source of a SELECT, in which `trees` are computed; what `is_window` is no column of it."""
+    """Find the source of a SELECT in which `trees` are computed; nodes for which `is_window` are not columns of it."""
     from_ = select.args.get("from_")
     if from_ is None:
         raise located_error(select, "there is no FROM; name the table that the events come from")
@@ -66,7 +66,7 @@ def source_of(
 
 
 def _names(columns: Mapping[exp.Expr, exp.Column]) -> dict[exp.Expr, str]:
-    """Give each column a name that no other has, in any case."""
+    """Give each column a unique name, whatever its case."""
     names: dict[exp.Expr, str] = {}
     for form, column in columns.items():
         name = column.name
@@ -78,7 +78,7 @@ def _names(columns: Mapping[exp.Expr, exp.Column]) -> dict[exp.Expr, str]:
 
 
 def _is_plain(table: exp.Expr) -> bool:
-    """Say whether a table is just a name, perhaps with an alias: no sample, no version, no new names for columns."""
+    """Say whether a table is just a name, perhaps with an alias: no sample, no version, no new column names."""
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
         return False
     alias = table.args.get("alias")

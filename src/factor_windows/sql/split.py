@@ -1,6 +1,6 @@
-"""A SELECT that does more than aggregate, cut in two: the aggregates inside, and around them what is done with them.
+"""Split a SELECT that does more than aggregate: the aggregates inside, and around them what is done with them.
 
-DISTINCT, OVER, QUALIFY, an ORDER BY of what is not shown, and the same name twice are left to Spark in this way.
+In this way, DISTINCT, OVER, QUALIFY, ORDER BY of columns that are not shown, and duplicate names are left to Spark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INSIDE = ("from_", "joins", "laterals", "where", "group", "having")
 
 
 def does_more(select: exp.Select, tables: Tables, *, outermost: bool) -> bool:
-    """Say whether a SELECT does more than group, aggregate and show what came of it."""
+    """Say whether a SELECT does more than group, aggregate and show the result."""
     if any(select.args.get(part) for part in _ALWAYS_AFTER) or _asks_more(select):
         return True
     names = [column.alias_or_name.lower() for column in select.expressions]
@@ -34,13 +34,13 @@ def does_more(select: exp.Select, tables: Tables, *, outermost: bool) -> bool:
 
 
 def _asks_more(select: exp.Select) -> bool:
-    """Say whether the SELECT list or HAVING has OVER or a sub-query, which go over the result."""
+    """Say whether the SELECT list or HAVING has OVER or a sub-query, which apply to the result."""
     having = select.args.get("having")
     return any(part.find(exp.Window, exp.Query) for part in (*select.expressions, *([having] if having else [])))
 
 
 def orders_by_shown(ordered: exp.Expr, select: exp.Select, tables: Tables) -> bool:
-    """Say whether ORDER BY names columns of the result; where it repeats one's expression, put its name there."""
+    """Say whether ORDER BY names columns of the result; replace a shown column's expression by its name."""
     shown = select.expressions
     among = Among(tables, [strip_alias(column) for column in shown])
     order = ordered.args.get("order")
@@ -102,7 +102,7 @@ class _Cut:
         return outer
 
     def _move(self, tree: exp.Expr, *, ordered: bool = False) -> exp.Expr:
-        """Put the inner SELECT's columns in the place of aggregates, keys and what is the window's."""
+        """Replace aggregates, keys and the window's columns by the inner SELECT's columns."""
 
         def change(node: exp.Expr) -> exp.Expr:
             if _is_before_over(node):
@@ -110,7 +110,7 @@ class _Cut:
             if isinstance(node, exp.Query):
                 return node.copy()
             plain = ordered and isinstance(node, exp.Column) and not node.table
-            # A name that two columns of the result have is that of neither.
+            # A name that two columns of the result share refers to neither of them.
             if plain and sum(self.tables.same(node.name, each.alias_or_name) for each in self.select.expressions) == 1:
                 return node
             grouping = call_name(node) in ("grouping", "grouping_id") or is_grouping_id(node)
@@ -136,7 +136,7 @@ class _Cut:
 
 
 def _is_before_over(node: exp.Expr) -> bool:
-    """Say whether a function goes over rows of the result, by OVER; what stands in it is of the inner SELECT."""
+    """Say whether a function applies to rows of the result, by OVER; its arguments belong to the inner SELECT."""
     while isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter) and node.arg_key == "this":
         node = node.parent
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"

@@ -1,4 +1,4 @@
-"""SQL with Jinja in it, as dbt's models are: what dbt fills in is put aside while the query is rewritten."""
+"""SQL with Jinja in it, as in dbt's models: the parts that dbt fills in are set aside while the query is rewritten."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PART = re.compile(
     r"""|(?P<jinja>\{\{.*?\}\}|\{%.*?%\}|\{\#.*?\#\})""",
     re.DOTALL,
 )
-"""What Jinja is, and what it may be part of: in quotes it is text to SQL as well, and stays."""
+"""Matches Jinja, and what may contain it: inside quotes it is text to SQL as well, and stays."""
 _BEFORE_A_TABLE = re.compile(r"\b(FROM|JOIN|TABLE)\s*$", re.IGNORECASE)
 _COMMENTS = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/)*", re.DOTALL)
 
@@ -25,7 +25,7 @@ class Template:
     query: str
     """The text with a plain name for each of these tables."""
     head: str = ""
-    """The Jinja that stands before the query, such as `{{ config(...) }}`."""
+    """The Jinja before the query, such as `{{ config(...) }}`."""
     tables: tuple[tuple[str, str], ...] = ()
     """Each plain name with the Jinja that it stands for."""
 
@@ -61,8 +61,8 @@ class Template:
         return cls(query + text[last:], "\n".join(head), tuple(tables))
 
     def fill(self, text: str) -> str:
-        """Put the Jinja back into a text that was made of the query."""
-        # The last first: the name of the tenth begins with that of the first.
+        """Put the Jinja back into a text that was made from the query."""
+        # The last one comes first: the name of the tenth begins with that of the first.
         for name, jinja in reversed(self.tables):
             text = text.replace(f"`{name}`", jinja).replace(name, jinja)
         return f"{self.head}\n{text}" if self.head else text

@@ -1,6 +1,6 @@
-"""A window as WINDOWS(...) spells it: '1 hour SLIDE 10 minutes', '1 month' IN 'Europe/Berlin', 'SESSION 30 minutes'.
+"""A window as written in WINDOWS(...): '1 hour SLIDE 10 minutes', '1 month' IN 'Europe/Berlin', 'SESSION 30 minutes'.
 
-SLIDE, OFFSET, STEP, ORIGIN and IN stand inside the text or after it.
+SLIDE, OFFSET, STEP, ORIGIN and IN are inside the text or after it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def counts_months(length: str) -> bool:
 
 
 def _parts(literal: exp.Literal) -> dict[str, str]:
-    """List the length of a window, and by their lower-case words what else is said about it."""
+    """Return the length of a window, and its other properties by their lower-case words."""
     parts: dict[str, list[str]] = {"size": []}
 
     def start(word: str) -> list[str]:

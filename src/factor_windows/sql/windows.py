@@ -1,4 +1,4 @@
-"""Windows as SQL spells them: Spark's window(), WINDOWS(...), Azure's and Flink's functions, and mentions of these."""
+"""Windows as written in SQL: Spark's window(), WINDOWS(...), Azure's and Flink's functions, and references to them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _FLINK_GROUP |= dict.fromkeys(("rowtime", "proctime"), _MILLISECOND_BEFORE)
 
 
 def call_name(node: exp.Expr | None) -> str:
-    """Return the lower-case name of a call, or nothing."""
+    """Return the lower-case name of a call, or an empty text."""
     return node.name.lower() if isinstance(node, exp.Anonymous) else ""
 
 
@@ -77,7 +77,7 @@ def grouped_windows(call: exp.Anonymous) -> Iterator[AnyWindow]:
 
 
 def time_of(call: exp.Anonymous) -> exp.Expr | None:
-    """Return the time column that a window call names, if it names one."""
+    """Return the time column that a window call names, if any."""
     first: exp.Expr | None = next(iter(call.expressions), None)
     if call_name(call) in ("window", "session_window", *_FLINK_LENGTHS):
         return first
@@ -117,7 +117,7 @@ def _window(size: int, slide: int | None = None, offset: int = 0, *, name: str =
 
 
 def _in_order(call: exp.Anonymous, names: tuple[str, ...]) -> list[exp.Expr]:
-    """List the arguments of a call in their order, where they may be given by name: SIZE => INTERVAL '1' HOUR."""
+    """List the arguments of a call in order, although they may be given by name: SIZE => INTERVAL '1' HOUR."""
     given = [each for each in call.expressions if isinstance(each, exp.Kwarg)]
     if not given:
         return list(call.expressions)
@@ -229,14 +229,14 @@ def _interval(node: exp.Expr) -> int:
 
 
 def interval_text(node: exp.Expr) -> str:
-    """Return the length that an INTERVAL is, as text."""
+    """Return the length of an INTERVAL as text."""
     if not isinstance(node, exp.Interval) or node.this is None or not isinstance(node.unit, exp.Var | None):
         raise located_error(node, f"{sql_of(node)} is not a length of time; write it such as INTERVAL '20' MINUTES")
     return f"{node.this.name} {node.unit.name if node.unit else ''}".strip()
 
 
 def window_mentions(call: exp.Anonymous | None) -> dict[str, str]:
-    """Map the ways to mention the window of GROUP BY to what they stand for; none is given for Flink's, a table."""
+    """Map the ways to refer to the window of GROUP BY to their meaning; pass no call for Flink's, which is a table."""
     if call is None:
         return _AZURE | _FLINK_TABLE
     text, name = _plain(call), call.name.lower()
@@ -250,7 +250,7 @@ def window_mentions(call: exp.Anonymous | None) -> dict[str, str]:
 
 
 def window_column(node: exp.Expr, mentions: Mapping[str, str]) -> exp.Expr | None:
-    """Return what a mention of the window stands for, if it is one, over the result's columns."""
+    """Return the meaning of a reference to the window, over the result's columns, if the node is one."""
     found = mentions.get(_plain(node)) if isinstance(node, exp.Column | exp.Dot | exp.Anonymous) else None
     return None if found is None else tree_of(found)
 

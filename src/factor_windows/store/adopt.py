@@ -1,4 +1,4 @@
-"""Adopting a stream: the windows that it had open become rows of a store, which goes on with its events."""
+"""Adopt a stream: its open windows become rows of a store, which continues with its events."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ from factor_windows.store.panes import StoredPanes
 from factor_windows.store.place import CUT
 
 STATE, ASIDE = "state", "state.adopted"
-"""Where Spark keeps the state of a stream in its checkpoint, and where it is put: Spark refuses to go on without the
-operators that have a state there."""
+"""Where Spark keeps the state of a stream in its checkpoint, and where it is moved to.
+
+Spark refuses to continue without the operators that have a state there."""
 _KIND, _CHUNK = CUT
 
 
 @dataclass(frozen=True, slots=True)
 class _Stopped:
-    """A stream that has stopped, by its checkpoint."""
+    """A stopped stream, by its checkpoint."""
 
     place: str
     path: Path
     note: Note
     name: str
-    """What Spark calls it."""
+    """Spark's name for it."""
     batch: int
-    """The number of the last micro-batch that was finished."""
+    """The number of the last micro-batch that finished."""
 
     @property
     def has_state(self) -> bool:
@@ -44,7 +45,7 @@ class _Stopped:
 
 
 def adopt_stream(panes: StoredPanes, events: DataFrame, place: str) -> int:
-    """Take over the open windows of a stream that has stopped; return the version that has them."""
+    """Take over the open windows of a stopped stream; return the version that contains them."""
     stopped = _stopped(panes, place)
     manifest = panes.load()
     adopted = manifest.adopted
@@ -79,7 +80,7 @@ def _stopped(panes: StoredPanes, place: str) -> _Stopped:
 
 
 def _commit(panes: StoredPanes, manifest: Manifest, events: DataFrame, stopped: _Stopped) -> Adopted:
-    """Make a version of a store that has the open windows of a stream."""
+    """Make a version of a store that contains the open windows of a stream."""
     place, note, batch = stopped.place, stopped.note, stopped.batch
     if manifest.kept is not None:
         raise StoreError(
@@ -117,7 +118,7 @@ def _commit(panes: StoredPanes, manifest: Manifest, events: DataFrame, stopped: 
 
 
 def _unfit(note: Note) -> Iterator[str]:
-    """List what panes do not do that a stream does."""
+    """List what a stream does that panes do not."""
     if note.mode != "append":
         yield f"its mode is {note.mode}, in which no window is ever closed"
     if note.derived or len(note.plan.workload.members) > 1:
@@ -127,7 +128,7 @@ def _unfit(note: Note) -> Iterator[str]:
 
 
 def _as_panes(writer: PaneWriter, state: StreamState, adopted: Adopted, shape: DataFrame) -> DataFrame:
-    """Return the open windows of a stream with the columns of panes; a state that only panes have is null."""
+    """Return the open windows of a stream with the columns of panes; states that only panes have are null."""
     names, numbers = state.on_spark.names, adopted.numbers
     cases = " ".join(f"WHEN {place} THEN {numbers[window]}" for place, window in state.windows.items())
     texts = {
@@ -142,7 +143,7 @@ def _as_panes(writer: PaneWriter, state: StreamState, adopted: Adopted, shape: D
 
 
 def _matched(writer: PaneWriter, state: StreamState) -> Mapping[str, str]:
-    """Say which state of a stream is which of the panes; refuse a stream that lacks one of those that are read."""
+    """Map the states of the panes to those of a stream; refuse a stream that lacks one that is read."""
     own = dict(zip(meanings(state.on_spark), state.on_spark.types.states, strict=True))
     types, found = writer.on_spark.types, {}
     # The last result counts events, whether the query does or not.

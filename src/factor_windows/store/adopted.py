@@ -1,4 +1,4 @@
-"""What was adopted from a stream, as it is read: merged with what the panes have, where that is all there was."""
+"""Read what was adopted from a stream: merged with what the panes have of the same instances, if any."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from factor_windows.tree import Pass
 
 
 def adopted_parts(manifest: Manifest, plan: Pass, starts: Range = (-inf, inf)) -> tuple[Part, ...]:
-    """Find the parts of adopted windows that are read, and start in a range."""
+    """Find the parts of adopted windows that are read and start in a range."""
     adopted = manifest.adopted
     if adopted is None:
         return ()
     nodes, (low, high) = _nodes(adopted, plan), starts
-    # One that grows is told by when it ends: what it shows began earlier.
+    # An instance of a growing window is identified by its last step: it may start earlier.
     return tuple(
         part
         for part in adopted.parts
@@ -51,9 +51,10 @@ def merge_adopted(
 
 
 def is_whole(manifest: Manifest, reader: PaneReader, compiled: PhysicalPlan) -> str:
-    """Write when an instance has all its events, though a stream has seen some of them; nothing if there was none.
+    """Write when an instance has all its events, although a stream saw some; nothing if there was no stream.
 
-    Those that the stream has closed are its own. Of windows that it had not, nobody knows what it has seen.
+    Instances that the stream has closed are its own. For windows that it did not have, it is unknown which events it
+    saw.
     """
     adopted = manifest.adopted
     if adopted is None:
@@ -66,13 +67,13 @@ def is_whole(manifest: Manifest, reader: PaneReader, compiled: PhysicalPlan) -> 
         if place in taken:
             cases.append(f"WHEN {place} THEN {end} > {adopted.edge}L")
         elif node.exposed:
-            # An event that the stream has seen may have been within a gap of the first that panes have.
+            # An event that the stream saw may have been within a gap of the first event that panes have.
             cases.append(f"WHEN {place} THEN {start} >= {adopted.until + gap}L")
     return f"CASE {reader.on_spark.names.node} {' '.join(cases)} END"
 
 
 def _nodes(adopted: Adopted, plan: Pass) -> Mapping[int, int]:
-    """Return the nodes of a plan that were adopted, by the numbers of their rows: windows by the stream's own keys."""
+    """Return the adopted nodes of a plan, by the numbers of their rows: windows by the stream's own keys."""
     keys, numbers = every_key(plan), adopted.numbers
     return {
         numbers[node.window]: place

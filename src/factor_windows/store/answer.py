@@ -1,4 +1,4 @@
-"""Answering from a store: windows made of its panes, all or only those that new events are in."""
+"""Answer from a store: windows made from its panes, all of them or only those that contain new events."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from factor_windows.store.reading import (
 from factor_windows.tree import Pass
 
 FEW_UPDATES = 1_000_000
-"""So many rows are given to instances in one task, rather than in several that must be planned and shuffled between."""
+"""Up to this many rows are assigned to instances in one task, rather than in several with planning and shuffles."""
 
 
 def read_windows(
@@ -113,7 +113,7 @@ def explain_reading(
 
 
 def choose_reading(manifest: Manifest, plan: Pass, starts: Range, zone: str) -> Reading:
-    """Find the parts that windows are in which start in a range; what has expired is refused if it is asked for."""
+    """Find the parts for windows that start in a range; refuse a range that has expired."""
     low, high = starts
     ranges = {}
     for number, windows in reach_of(plan, manifest.resolutions).items():
@@ -129,7 +129,7 @@ def choose_reading(manifest: Manifest, plan: Pass, starts: Range, zone: str) -> 
 
 
 def _touched(manifest: Manifest, plan: Pass, since: int, delay: int | None) -> Reading:
-    """Find the parts with panes that have a window in common with new ones, or with one that has become final."""
+    """Find the parts with panes that share a window with new panes, or with one that has become final."""
     has_expired = manifest.resolutions[0].since is not None
     new = [part for part in manifest.parts if part.version > since and (has_expired or part.is_finest)]
     new += [part for part in adopted_parts(manifest, plan) if part.version > since]
@@ -139,19 +139,19 @@ def _touched(manifest: Manifest, plan: Pass, since: int, delay: int | None) -> R
         touched.append((-inf if before is None else before - delay, latest - delay + 1))
     found = {}
     for number, windows in reach_of(plan, manifest.resolutions).items():
-        # Coarse panes start earlier than what is new in them.
+        # Coarse panes start earlier than the new rows in them.
         early = manifest.resolutions[number].panes.longest
         found[number] = ranges_around(windows, [(low - early, high) for low, high in touched])
     return choose_parts(manifest, found)
 
 
 def _compiled(manifest: Manifest, reader: PaneReader, reading: Reading, *, dated: bool) -> PhysicalPlan:
-    """Compile a reader for as many rows as are read."""
+    """Compile a reader for the number of rows to read."""
     finest = manifest.resolutions[0].panes
     made = reach_of(reader.plan, manifest.resolutions)
     counts = {number: rows_within(parts, reading.ranges[number]) for number, parts in reading.compact.items()}
     appended = rows_within(reading.appended, reading.everywhere)
-    # What was appended becomes rows of each kind of panes first, of coarser ones fewer.
+    # Appended rows first become rows of each kind of panes, fewer of coarser ones.
     updates = appended * len(made)
     for number, windows in made.items():
         share = float(mean_length(finest) / mean_length(manifest.resolutions[number].panes))
@@ -167,14 +167,14 @@ def _compiled(manifest: Manifest, reader: PaneReader, reading: Reading, *, dated
 
 
 def _instances(window: Segmentation) -> int:
-    """Return how many instances a pane is given to."""
+    """Return the number of instances that a pane is assigned to."""
     return -(-window.range // window.slide) if isinstance(window, Window) else getattr(window, "steps", 1)
 
 
 def _rows(
     panes: StoredPanes, manifest: Manifest, reader: PaneReader, reading: Reading, compiled: PhysicalPlan
 ) -> DataFrame:
-    """Read panes of all kinds that are needed; of few, all that are in their files, which takes no new code."""
+    """Read panes of all kinds that are needed; if few, all rows of their files, which needs no newly compiled code."""
     varies = compiled.target.are_few and sum(part.rows for part in reading.parts) <= FEW_UPDATES
     coarsens = bool(reading.appended) and not reader.is_apart and set(reading.ranges) != {0}
     parts = reading.parts if not coarsens else tuple(part for part in reading.parts if part.is_compact)
@@ -196,13 +196,13 @@ def _where(rows: DataFrame, *texts: str) -> DataFrame:
 
 
 def _not_expired(manifest: Manifest, reader: PaneReader, compiled: PhysicalPlan) -> str:
-    """Write when an instance is whole, though panes have expired; nothing if none have."""
+    """Write when an instance is complete, although panes have expired; nothing if none have."""
     since: dict[Segmentation, int] = {}
     for number, windows in reach_of(reader.plan, manifest.resolutions).items():
         gone = manifest.resolutions[number].since
         if gone is not None:
-            # An event that is gone may have been within a gap of the first that is left, and some time after the edge:
-            # a pane that begins before it is gone as a whole.
+            # A deleted event may have been within a gap of the first remaining one, and some time after the edge: a
+            # pane that starts before the edge is deleted as a whole.
             early = manifest.resolutions[number].panes.longest
             since |= {window: gone + (window.gap + early if isinstance(window, Session) else 0) for window in windows}
     cases = [
@@ -217,14 +217,14 @@ def _not_expired(manifest: Manifest, reader: PaneReader, compiled: PhysicalPlan)
 
 
 def _finish(query: Query, rows: DataFrame) -> DataFrame:
-    """Show what a query shows, and what is final: by the window's own end, whatever is shown under this name."""
+    """Show the query's columns, and what is final, by the window's own end, whatever is shown under this name."""
     if not query.parsed_output:
         return rows
     return rows.select(*(F.expr(column.sql).alias(column.name) for column in query.parsed_output), "is_final")
 
 
 def check_upserts(plan: Plan) -> None:
-    """Refuse queries whose results no upserts can follow."""
+    """Refuse queries whose results cannot be upserted."""
     for query in plan.queries:
         sessions = [window for window in query.windows if isinstance(window, Session)]
         if sessions:
@@ -257,5 +257,5 @@ def _with_finality(rows: DataFrame, latest: int | None, delay: int | None) -> Da
 def _amount(parts: Sequence[Any]) -> str:
     total = sizes(parts)
     files = f" in {total['files']:,} file{'s' * (total['files'] != 1)}"
-    # Of a table only the format itself knows how many files it has.
+    # Only the format itself knows the number of a table's files.
     return f"{total['rows']:,} rows{files if total['files'] or not parts else ''}"

@@ -1,4 +1,4 @@
-"""Appending events to a store: they become rows of panes in files of their own, which a new version names."""
+"""Append events to a store: they become rows of panes in new files, which a new version names."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from factor_windows.store.reading import varying
 from factor_windows.store.zones import depends_on_zone
 
 FEW_EVENTS = 100_000
-"""So many events of a batch are grouped by one task, which takes less time than to shuffle."""
+"""Up to this many events of a batch are grouped by one task, which is faster than a shuffle."""
 
 
 def append_batch(panes: StoredPanes, events: DataFrame, name: str | None) -> int:
-    """Add a batch, unless one of its name is there; return the version that has it."""
+    """Add a batch, unless one with this name exists; return the version that contains it."""
 
     def version_of(manifest: Manifest) -> int | None:
         return manifest.version if name is not None and name in manifest.batches else None
@@ -35,7 +35,7 @@ def append_batch(panes: StoredPanes, events: DataFrame, name: str | None) -> int
 
 
 def append_micro_batch(panes: StoredPanes, events: DataFrame, stream: str, number: int) -> int:
-    """Add a micro-batch of a stream, unless it is there; return the version that it made."""
+    """Add a micro-batch of a stream, unless it is already there; return the version that it made."""
 
     def version_of(manifest: Manifest) -> int | None:
         last, version = manifest.streams.get(stream, (-1, 0))
@@ -72,7 +72,7 @@ def _append(
 
 
 def _check_fits(manifest: Manifest, writer: PaneWriter, events: DataFrame) -> None:
-    """Refuse events whose types are not those that the store was created with."""
+    """Refuse events whose types differ from those that the store was created with."""
     if manifest.kept is None:
         return
     kept = kept_in(manifest)
@@ -95,7 +95,7 @@ def _check_fits(manifest: Manifest, writer: PaneWriter, events: DataFrame) -> No
 
 
 def with_kept(manifest: Manifest, writer: PaneWriter, rows: DataFrame) -> Manifest:
-    """Note what rows hold, with the first events; later ones may have nulls where these have none."""
+    """Record the contents of rows with the first events; later ones may have nulls where these have none."""
     if manifest.kept is None:
         fields = [T.StructField(field.name, field.dataType) for field in rows.schema]
         matters = depends_on_zone(writer.on_spark.query, writer.kept)

@@ -1,4 +1,4 @@
-"""Compaction and expiry: one row for each pane and keys, coarser panes beside them, and nothing that is too old."""
+"""Compaction and expiry: one row for each pane and keys, coarser panes in addition, and nothing that is too old."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from factor_windows.store.resolutions import chunk_of
 
 
 def compact(panes: StoredPanes) -> Manifest:
-    """Merge what was appended with what it meets, for every kind of panes; return the newest version."""
+    """Merge appended rows with existing ones, for every kind of panes; return the latest version."""
     manifest = panes.load()
     appended = [part for part in manifest.parts if not part.is_compact]
     if not appended:
@@ -35,7 +35,7 @@ def compact(panes: StoredPanes) -> Manifest:
 
 
 def expire(panes: StoredPanes, age: int, keep: Segmentation | None) -> Manifest:
-    """Drop panes that start so long before the last event: all, or only those that are finer than what is kept."""
+    """Drop panes that start this long before the last event: all, or only those finer than the panes to keep."""
     compact(panes)
     manifest = panes.load_some()
     if keep is not None:
@@ -53,8 +53,8 @@ def expire(panes: StoredPanes, age: int, keep: Segmentation | None) -> Manifest:
 
 
 def _stretches(manifest: Manifest, appended: Sequence[Part]) -> set[Stretch]:
-    """Return the stretches of time, of each kind of panes, that rows which were appended may belong to."""
-    # A coarse pane starts at most its length before the finest ones in it.
+    """Return the stretches of time, of each kind of panes, that appended rows may belong to."""
+    # A coarse pane starts at most its length before the finest panes in it.
     return {
         (number, chunk)
         for number, each in enumerate(manifest.resolutions)
@@ -71,21 +71,21 @@ def _write(
     gone: Collection[Part] = (),
     stretches: Collection[Stretch] = (),
 ) -> Manifest:
-    """Write rows of panes of several kinds instead of some parts."""
+    """Write rows of panes of several kinds to replace some parts."""
     length = (
         f"CASE {NODE} {' '.join(f'WHEN {n} THEN {each.chunk}L' for n, each in enumerate(manifest.resolutions))} END"
     )
     for number, each in enumerate(manifest.resolutions):
         if each.since is not None:
             rows = rows.where(f"{NODE} <> {number} OR {START} >= {each.since}L")
-    # Sums of decimals become wider whenever they are merged.
+    # Sums of decimals become wider with every merge.
     rows = rows.select(*(rows[quoted(field.name)].cast(field.dataType) for field in columns_of(manifest)))
     ordered = cut(rows, length).repartition(*CUT).sortWithinPartitions(*CUT, START)
     return panes.commit(manifest.following(gone), ordered, gone=gone, stretches=stretches)
 
 
 def _with_resolution(panes: StoredPanes, manifest: Manifest, wanted: Segmentation) -> Manifest:
-    """Return the manifest with panes of one more kind, made of the finest; or as it is, if it has them."""
+    """Return the manifest with one more kind of panes, made from the finest, or unchanged if it already has it."""
     if any(each.panes == wanted for each in manifest.resolutions):
         return manifest
     first = manifest.resolutions[0]

@@ -1,4 +1,4 @@
-"""The few operations on files that a store relies on: each is done whole or not at all."""
+"""The few file operations that a store relies on: each happens entirely or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uuid import uuid4
 
 
 def local_path(location: str) -> Path | None:
-    """Return the path that a location names, if it is one of files that this process can reach."""
+    """Return the path that a location names, if this process can access it as files."""
     parts = urlsplit(location)
     if parts.scheme not in ("", "file"):
         return None
@@ -19,12 +19,12 @@ def local_path(location: str) -> Path | None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it."""
+    """Make a folder and its parents."""
     path.mkdir(parents=True, exist_ok=True)
 
 
 def create(path: Path, text: str) -> bool:
-    """Write a file that was not there; say whether it was not. Nobody ever sees a part of it."""
+    """Write a new file; say whether it was new. No reader ever sees a part of it."""
     draft = write_draft(path, text)
     try:
         return publish(draft, path)
@@ -33,7 +33,7 @@ def create(path: Path, text: str) -> bool:
 
 
 def write_draft(path: Path, text: str) -> Path:
-    """Write a file beside the place where it will be, down to the disk."""
+    """Write a file next to its final place, and flush it to disk."""
     draft = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
         with draft.open("w", encoding="utf-8") as file:
@@ -41,14 +41,14 @@ def write_draft(path: Path, text: str) -> Path:
             file.flush()
             os.fsync(file.fileno())
     except OSError:
-        # Of a full disk nothing must be left over.
+        # If the disk is full, nothing must be left behind.
         discard(draft)
         raise
     return draft
 
 
 def publish(draft: Path, path: Path) -> bool:
-    """Give a draft its name, unless the name is taken: of two who try, one succeeds."""
+    """Give a draft its name, unless the name is taken: if two writers try, one succeeds."""
     try:
         os.link(draft, path)
     except FileExistsError:
@@ -57,18 +57,18 @@ def publish(draft: Path, path: Path) -> bool:
 
 
 def rename(path: Path, other: Path) -> None:
-    """Give a folder another name."""
+    """Rename a folder."""
     os.rename(path, other)
 
 
 def discard(path: Path) -> None:
-    """Remove a file, if it is there."""
+    """Remove a file, if it exists."""
     with suppress(OSError):
         path.unlink()
 
 
 def touch(path: Path) -> bool:
-    """Make a file as new as one that was written now; say whether it is there."""
+    """Set a file's modification time to now; say whether it exists."""
     try:
         os.utime(path)
     except OSError:
@@ -77,7 +77,7 @@ def touch(path: Path) -> bool:
 
 
 def is_older(path: Path, time: float) -> bool:
-    """Say whether a file, or a folder, has not changed since a time; not if it is gone."""
+    """Say whether a file or folder has not changed since a time; false if it is gone."""
     try:
         return path.stat().st_mtime <= time
     except OSError:
@@ -85,5 +85,5 @@ def is_older(path: Path, time: float) -> bool:
 
 
 def discard_folder(path: Path) -> None:
-    """Remove a folder with all that is in it, as far as that can be done."""
+    """Remove a folder and its contents, as far as possible."""
     shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A store in a folder: Parquet files that never change, and manifests that name those which are read."""
+"""A store in a folder: Parquet files that never change, and manifests that name the files to read."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _WRITING = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "maxRecordsPerFile": "5000000",
 }
-"""Files need not come all at once, or be marked as whole: nobody reads them until a manifest names them."""
+"""Files need not appear all at once, or be marked as complete: nobody reads them until a manifest names them."""
 _STORE, _MANIFESTS, _LISTS, _DATA = "store.json", "manifests", "lists", "data"
 _MANY = ("parts", "batches", "removed")
-"""What a manifest may have many of."""
+"""The items of a manifest that may be numerous."""
 _LIST = 200
-"""How many of them a list has; only the last of them are in the manifest itself."""
+"""The number of items in a list; only the last ones are in the manifest itself."""
 _VERSIONS = 20
-"""How many of the last manifests stay."""
+"""The number of manifests to keep."""
 _ORPHAN = 86_400
-"""After how many seconds a folder that no manifest has named is taken to be left over by a writer that is gone."""
+"""The seconds after which a folder that no manifest names counts as left behind by a dead writer."""
 
 Item = Part | str | tuple[str, float]
 
@@ -51,7 +51,7 @@ class Folder:
         self._names: dict[int, str] = {}
 
     def create(self, document: dict[str, Any], manifest: Manifest) -> None:
-        """Begin a store, unless there is one."""
+        """Create a store, unless there is one."""
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             if (self.path / _STORE).exists():
                 raise StoreError(f"there is a store in {self.path} already; fw.Store.open(spark, ...) opens it")
@@ -78,11 +78,11 @@ class Folder:
 
     @property
     def location(self) -> str:
-        """Return where it is."""
+        """Return the location."""
         return str(self.path)
 
     def load_version(self, version: int) -> Manifest:
-        """Return an earlier version, if it is there."""
+        """Return an earlier version, if it still exists."""
         try:
             manifest = self._read(self._document(version))
         except FileNotFoundError:
@@ -95,7 +95,7 @@ class Folder:
         return manifest
 
     def load(self, known: Manifest | None = None) -> Manifest:
-        """Return the newest version; the `known` one, if it still is."""
+        """Return the latest version: the `known` one, if it still is."""
         while True:
             newest = max(self._versions(), default=None)
             if newest is None:
@@ -105,7 +105,7 @@ class Folder:
             try:
                 return self._read(self._document(newest))
             except FileNotFoundError as trouble:
-                # Many versions may have come meanwhile, and the oldest have gone.
+                # Many versions may have been added meanwhile, and the oldest removed.
                 if self._place(newest).exists():
                     raise StoreError(f"{self._place(newest)} names {trouble.filename}, which is gone") from None
             except (ValueError, KeyError, TypeError) as trouble:
@@ -119,7 +119,7 @@ class Folder:
         gone: Collection[Part] = (),
         stretches: Collection[Stretch] = (),
     ) -> Manifest:
-        """Write rows into files of their own, and make a version the newest that has them."""
+        """Write rows to new files, and make the version that contains them the latest."""
         if rows is not None:
             manifest = manifest.with_parts(self._write(rows, version=manifest.version))
         if gone:
@@ -131,9 +131,9 @@ class Folder:
         return manifest
 
     def _make_newest(self, manifest: Manifest) -> None:
-        """Publish a version, unless another one with its number has come before."""
+        """Publish a version, unless another one with its number was published before."""
         is_newest = max(self._versions(), default=-1) < manifest.version and self._publish(manifest)
-        # A number may be free again, once so many others have come that its manifest is gone.
+        # A number may be free again, if so many others were added that its manifest was removed.
         if not is_newest or max(self._versions()) >= manifest.version + _VERSIONS:
             raise StoreConflictError(
                 f"another writer has written version {manifest.version} of the store in {self.path}; "
@@ -143,9 +143,9 @@ class Folder:
             files.discard(self._place(version))
 
     def _write(self, rows: DataFrame, *, version: int) -> tuple[Part, ...]:
-        """Write rows of panes into files of their own, which nobody reads until a manifest names them.
+        """Write rows of panes to new files, which nobody reads until a manifest names them.
 
-        They are cut by `CUT`, which has the kind of panes, and the number of a stretch of time.
+        They are split by `CUT`: the kind of panes, and the number of a stretch of time.
         """
         place = self.path / _DATA / f"{version:09d}-{uuid4().hex[:12]}"
         writer = rows.write.options(**_WRITING).partitionBy(*CUT)
@@ -153,14 +153,14 @@ class Folder:
         return tuple(self._parts(place))
 
     def read(self, spark: SparkSession, manifest: Manifest, parts: Iterable[Part], schema: StructType) -> DataFrame:
-        """Read parts of a version as one DataFrame, without a look at the files."""
+        """Read parts of a version as one DataFrame, without looking at the files."""
         paths = [f"file://{literally(str(self.path / part.path))}" for part in parts]
         if not paths:
             return spark.createDataFrame([], schema=schema)
         return spark.read.schema(schema).option("ignoreMissingFiles", "false").parquet(*paths)
 
     def clean(self, manifest: Manifest, retain: float) -> None:
-        """Remove what has not been read for so many seconds, and what writers left over that are long gone."""
+        """Remove what has not been read for this many seconds, and what dead writers left behind long ago."""
         now = time.time()
         live = {part.path for part in manifest.every_part}
         waiting = {path for path, since in manifest.removed if now - since < retain} | live
@@ -175,7 +175,7 @@ class Folder:
         try:
             used = {name for names in self._document(manifest.version)["lists"].values() for name in names}
         except FileNotFoundError:
-            # Others have been busy; they clean as well.
+            # Other writers have been busy; they clean up as well.
             return
         unused = (each for each in (self.path / _LISTS).iterdir() if each.name not in used)
         drafts = (self.path / _MANIFESTS).glob(".*")
@@ -184,7 +184,7 @@ class Folder:
                 files.discard(each)
 
     def extent(self, manifest: Manifest) -> dict[str, int]:
-        """Return how many files there are, and how large they are."""
+        """Return the number of files and their total size."""
         parts = manifest.every_part
         return {"files": sum(part.files for part in parts), "bytes": sum(part.size for part in parts)}
 
@@ -223,7 +223,7 @@ class Folder:
         return files.create(self._place(manifest.version), json.dumps({**manifest.document(), "lists": lists, **rest}))
 
     def _in_lists(self, items: Sequence[Item]) -> tuple[list[str], list[Any]]:
-        """Put all but the last of many items into lists, which never change and so are written once."""
+        """Move all but the last of many items to lists, which never change and so are written only once."""
         names = []
         full = len(items) // _LIST * _LIST
         for place in range(0, full, _LIST):

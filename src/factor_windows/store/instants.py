@@ -1,4 +1,4 @@
-"""Times that people write, as microseconds and back."""
+"""Conversion of times between the user's form and microseconds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def micros_of(option: str, value: datetime | date | str, zone: str) -> int:
 
 
 def as_text(micros: int, zone: str) -> str:
-    """Write a time for people, in the session's zone.
+    """Write a time in the session's zone, for people.
 
     >>> as_text(0, "Asia/Tokyo"), as_text(0, "")
     ('1970-01-01 09:00:00+09:00', '1970-01-01 00:00:00')

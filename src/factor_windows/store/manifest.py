@@ -1,4 +1,4 @@
-"""A manifest: what a version of a store consists of. The newest is the store."""
+"""A manifest: the contents of a version of a store. The latest manifest is the store."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from factor_windows.errors import StoreError
 from factor_windows.serialize import read_segmentation, segmentation_document
 
 FORMAT = 1
-"""What a reader of stores must know; it grows when an earlier version could not read them."""
+"""The format of stores; it grows when an earlier version could not read them."""
 MOST_HISTORY = 1_000
-"""Of how many versions it is remembered how far their events went."""
+"""The number of versions for which the time of their last event is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows of panes of one kind, of one stretch of time: a folder of files, or a partition of a table."""
+    """Rows of panes of one kind and one stretch of time: a folder of files, or a partition of a table."""
 
     path: str
     node: int
@@ -27,7 +27,7 @@ class Part:
     chunk: int
     """The number of the stretch."""
     version: int
-    """The last version that any of its rows came in."""
+    """The last version in which any of its rows was added."""
     rows: int
     size: int
     """In bytes."""
@@ -35,18 +35,18 @@ class Part:
     first: int
     """The start of the first pane."""
     last: int
-    """The start of the last one."""
+    """The start of the last pane."""
     latest: int
     """The time of the last event."""
 
     @property
     def is_compact(self) -> bool:
-        """Say whether there is one row for each pane and keys, and coarser panes have what these have."""
+        """Say whether there is one row for each pane and keys, and coarser panes contain these rows."""
         return self.node != APPENDED
 
     @property
     def is_finest(self) -> bool:
-        """Say whether it is of the finest panes."""
+        """Say whether it consists of the finest panes."""
         return self.node in (0, APPENDED)
 
 
@@ -56,9 +56,9 @@ class Resolution:
 
     panes: Segmentation
     chunk: int
-    """How long the stretches of time are that files are cut by, in microseconds."""
+    """The length of the stretches of time by which files are split, in microseconds."""
     since: int | None = None
-    """Since when they are kept; those before have expired."""
+    """The time from which they are kept; earlier ones have expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ class Adopted:
     """What was taken over from a stream: partial results of the windows that were open when it stopped."""
 
     stream: str
-    """What Spark calls the stream."""
+    """Spark's name for the stream."""
     batch: int
     """The number of its last micro-batch."""
     version: int
-    """The version that has taken them over."""
+    """The version that took them over."""
     windows: tuple[Segmentation, ...]
     """The windows of the stream."""
     edge: int
@@ -81,11 +81,11 @@ class Adopted:
 
     @property
     def numbers(self) -> dict[Segmentation, int]:
-        """Return the number that rows of each window have, as others have that of their kind of panes."""
+        """Return the kind number of each window's rows, as other rows have the number of their kind of panes."""
         return {window: ADOPTED - place for place, window in enumerate(self.windows)}
 
     def document(self) -> dict[str, Any]:
-        """Describe it by plain values."""
+        """Describe it as plain values."""
         own = {name: getattr(self, name) for name in ("stream", "batch", "version", "edge", "until")}
         windows = [segmentation_document(window) for window in self.windows]
         return {**own, "windows": windows, "parts": [plain(part) for part in self.parts]}
@@ -100,34 +100,34 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All about one version of a store that is not the same in every version."""
+    """Everything about one version of a store that may change between versions."""
 
     version: int
     resolutions: tuple[Resolution, ...]
     """The finest panes, then coarser ones."""
     parts: tuple[Part, ...] = ()
     kept: Mapping[str, Any] | None = None
-    """What rows hold, which the first events decide."""
+    """The contents of rows, which the first events determine."""
     rows: Mapping[str, Any] | None = None
     """The columns of rows."""
     zone: str = ""
-    """The session's time zone when the first events came, if it matters to them."""
+    """The session's time zone at the time of the first events, if it matters to them."""
     is_local: bool = False
-    """Whether times are local ones, which have no zone."""
+    """Whether times are local ones, without a zone."""
     batches: tuple[str, ...] = ()
-    """The names of batches that were appended."""
+    """The names of the appended batches."""
     streams: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Of each stream, the number of its last micro-batch, and the version that it made."""
+    """For each stream, the number of its last micro-batch, and the version that it made."""
     history: tuple[tuple[int, int], ...] = ()
-    """How far the events of a version went, for the last versions."""
+    """The time of the last event of each of the last versions."""
     removed: tuple[tuple[str, float], ...] = ()
     """Folders that are no longer read, and since when."""
     adopted: Adopted | None = None
-    """What was taken over from a stream, if anything was."""
+    """What was taken over from a stream, if anything."""
 
     @property
     def every_part(self) -> tuple[Part, ...]:
-        """List all parts, with those that were taken over from a stream."""
+        """List all parts, including those that were taken over from a stream."""
         return *self.parts, *(self.adopted.parts if self.adopted else ())
 
     @property
@@ -136,17 +136,17 @@ class Manifest:
         return self.history[-1][1] if self.history else None
 
     def latest_in(self, version: int) -> int | None:
-        """Return how far events went in an earlier version; nothing if that is not remembered."""
+        """Return the time of the last event in an earlier version; `None` if it is not remembered."""
         known = [latest for at, latest in self.history if at <= version]
         return known[-1] if known else None
 
     def following(self, gone: Collection[Part] = ()) -> Manifest:
-        """Return the next version, without some parts; what is new in it is not yet there."""
+        """Return the next version, without some parts; its new parts are not in it yet."""
         left = set(gone)
         return replace(self, version=self.version + 1, parts=tuple(part for part in self.parts if part not in left))
 
     def with_parts(self, parts: Collection[Part]) -> Manifest:
-        """Return this version with what is new in it."""
+        """Return this version with its new parts."""
         own = tuple(part for part in parts if part.node > ADOPTED)
         times = [part.latest for part in own if part.node == APPENDED]
         history = self.history
@@ -158,7 +158,7 @@ class Manifest:
         return replace(self, parts=(*self.parts, *own), history=history, adopted=adopted)
 
     def document(self) -> dict[str, Any]:
-        """Describe it by plain values, without what there may be many of."""
+        """Describe it as plain values, without the lists that may be long."""
         return {
             "format": FORMAT,
             "version": self.version,
@@ -196,7 +196,7 @@ class Manifest:
 
 
 def check_format(found: Mapping[str, Any]) -> None:
-    """Refuse what a later version of this library has written in a way that this one does not know."""
+    """Refuse a store that a later version of this library has written in a newer format."""
     if found["format"] > FORMAT:
         raise StoreError(
             f"the store is of format {found['format']}, and this version reads up to {FORMAT}; install a later one"
@@ -204,12 +204,12 @@ def check_format(found: Mapping[str, Any]) -> None:
 
 
 def plain(item: Part | str | tuple[str, float]) -> Any:
-    """Describe one of many parts, names of batches or removed folders by plain values."""
+    """Describe an item of a long list (a part, the name of a batch or a removed folder) as plain values."""
     return astuple(item) if isinstance(item, Part) else item
 
 
 def read_item(found: Any) -> Part | str | tuple[str, float]:
-    """Read what `plain` returned."""
+    """Read an item that `plain` described."""
     if isinstance(found, str):
         return found
     return Part(*found) if len(found) > 2 else (found[0], found[1])

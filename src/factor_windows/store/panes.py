@@ -1,4 +1,4 @@
-"""The panes of a store on Spark: what its place has, and what reads and merges it; all is made once and kept."""
+"""The panes of a store on Spark: the contents of its place, and their readers and writers, each made only once."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class StoredPanes:
         self._made: dict[Any, Any] = {}
 
     def load(self) -> Manifest:
-        """Return the newest version."""
+        """Return the latest version."""
         self._manifest = self.place.load(self._manifest)
         return self._manifest
 
     def load_some(self, version: int | None = None) -> Manifest:
-        """Return the newest version of a store that has events, or an earlier one."""
+        """Return the latest version of a store that has events, or an earlier one."""
         manifest = self.load() if version is None else self.place.load_version(version)
         if manifest.kept is None:
             raise StoreError(f"the store in {self.place.location} has no events yet; append some first")
@@ -63,12 +63,12 @@ class StoredPanes:
         gone: Collection[Part] = (),
         stretches: Collection[Stretch] = (),
     ) -> Manifest:
-        """Make a version the newest."""
+        """Make a version the latest."""
         self._manifest = self.place.commit(manifest, rows, gone=gone, stretches=stretches)
         return self._manifest
 
     def planned(self, manifest: Manifest, windows: Sequence[AnyWindow] | None = None) -> Plan:
-        """Return the queries, with other windows if these are asked for, as one pass over the events."""
+        """Return the queries, with other windows if requested, as one pass over the events."""
         asked: tuple[AnyWindow, ...] | None = None
         if windows is not None:
             several = [windows] if isinstance(windows, _ANY_WINDOW) or not isinstance(windows, Iterable) else windows
@@ -86,18 +86,18 @@ class StoredPanes:
         return self._once(("plan", asked and (asked, tuple(window.name for window in asked)), _held(manifest)), make)
 
     def empty(self, manifest: Manifest) -> DataFrame:
-        """Return a DataFrame with the columns that events have, and no events."""
+        """Return a DataFrame with the columns of events, but without rows."""
         return self._once(
             ("empty", _held(manifest)), lambda: self.spark.createDataFrame([], schema=kept_in(manifest).events)
         )
 
     def computed(self, plan: Plan, manifest: Manifest, compute: Callable[[Pass, DataFrame], DataFrame]) -> Any:
-        """Compute the pass of a plan, and tell the results of several queries apart."""
+        """Compute the pass of a plan, and split the results of several queries."""
         empty = self.empty(manifest)
         return compute(plan.passes[0], empty) if plan.is_single else split_results(plan, empty, compute)
 
     def writer(self, manifest: Manifest, events: DataFrame) -> tuple[PaneWriter, DataFrame]:
-        """Return what makes panes of events of these types, and the events with the columns that it needs."""
+        """Return the writer of panes for events of these types, and the events with the columns that it needs."""
         panes = manifest.resolutions[0].panes
         plan = self._once("plan to write", lambda: plan_queries(self.queries, is_single=self.is_single))
         plan = plan if plan.is_single else fit_to_events(plan, events)
@@ -106,7 +106,7 @@ class StoredPanes:
         return self._once(("writer", events.schema.json(), panes), lambda: PaneWriter(each, own, panes)), own
 
     def reader(self, manifest: Manifest, each: Pass, empty: DataFrame) -> PaneReader:
-        """Return what merges panes into the windows of a pass, of the kinds of panes that are there."""
+        """Return the reader that merges the existing kinds of panes into the windows of a pass."""
         panes = [manifest.resolutions[number].panes for number in usable(manifest)]
         every = [resolution.panes for resolution in manifest.resolutions]
         since = {each.panes: float(each.since) for each in manifest.resolutions if each.since is not None}
@@ -119,7 +119,7 @@ class StoredPanes:
         return self._once(("reader", _held(manifest), asked, tuple(panes), tuple(since.items())), make)
 
     def merger(self, manifest: Manifest, panes: Sequence[Segmentation]) -> PaneMerger:
-        """Return what makes coarser panes of the finest."""
+        """Return the merger that makes coarser panes from the finest."""
 
         def make() -> PaneMerger:
             [each] = self.planned(manifest).passes
@@ -143,29 +143,29 @@ _ANY_WINDOW = (Window, Growing, Session)
 
 
 def plan_queries(queries: Sequence[Query], *, is_single: bool) -> Plan:
-    """Plan queries in one pass over the events, each window by itself: which panes it reads is found later."""
+    """Plan queries in one pass over the events, each window on its own; its panes are chosen later."""
     options = Options(search="none")
     return plan_request(Request(tuple(queries), options, is_single=is_single, in_one_pass=True))
 
 
 def kept_in(manifest: Manifest) -> Kept:
-    """Return what rows of a store hold."""
+    """Return the contents of a store's rows."""
     assert manifest.kept is not None
     return Kept.of_document(manifest.kept)
 
 
 def columns_of(manifest: Manifest) -> T.StructType:
-    """Return the columns of rows of a store, with their types."""
+    """Return the columns of a store's rows, with their types."""
     assert manifest.rows is not None
     return T.StructType.fromJson(dict(manifest.rows))
 
 
 def priced(plan: Pass, rows: float, span: float, finest: Segmentation) -> CostModel:
-    """Return the costs of a pass by how many rows of the finest panes there are, over how much time."""
+    """Return the costs of a pass from the number of rows of the finest panes and the time that they span."""
     model, length = plan.cost_model, float(mean_length(finest))
     if not isinstance(model, SparkCost):
         return model
-    # Powers of two, so that a few more events make no other plan.
+    # Powers of two, so that a few more events do not make another plan.
     keys = 2.0 ** round(log2(max(1.0, rows * length / max(span, length))))
     units = 2.0 ** round(log2(max(1.0, span / model.unit)))
     return replace(model, keys=keys, rate=model.rate / model.keys * keys, units=units, assumed=False)
@@ -176,7 +176,7 @@ def _held(manifest: Manifest) -> str:
 
 
 def sizes(parts: Sequence[Part]) -> dict[str, int]:
-    """Add up what parts take."""
+    """Add up the sizes of parts."""
     return {
         "rows": sum(part.rows for part in parts),
         "files": sum(part.files for part in parts),

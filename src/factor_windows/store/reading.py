@@ -1,4 +1,4 @@
-"""What a read of a store reads: which panes make which window, and in which files they are."""
+"""What a read of a store needs: which panes make which window, and in which files they are."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from factor_windows.store.manifest import Manifest, Part, Resolution
 from factor_windows.tree import Pass
 
 MOST_RANGES = 16
-"""How many stretches of time a read is restricted to; more are joined where the least is between them."""
+"""The most stretches of time that a read is restricted to; more are joined where the gaps are smallest."""
 Range = tuple[float, float]
-"""A stretch of time in microseconds, its end not included."""
+"""A stretch of time in microseconds, excluding its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The parts that answer a read: compact ones of several kinds of panes, and what was appended since."""
+    """The parts that answer a read: compact ones of several kinds of panes, and those appended since."""
 
     ranges: Mapping[int, tuple[Range, ...]]
-    """Of each kind of panes that is read, by its number, when those start that are."""
+    """For each kind of panes that is read, by its number, the ranges of their starts."""
     compact: Mapping[int, tuple[Part, ...]]
     appended: tuple[Part, ...]
 
@@ -35,12 +35,12 @@ class Reading:
 
     @property
     def everywhere(self) -> tuple[Range, ...]:
-        """Return when the finest panes start that are read."""
+        """Return the ranges in which the finest panes to read start."""
         return joined(each for ranges in self.ranges.values() for each in ranges)
 
 
 def choose_parts(manifest: Manifest, ranges: Mapping[int, tuple[Range, ...]]) -> Reading:
-    """Find the parts that hold panes which start in given ranges, by the kind of panes."""
+    """Find the parts that contain panes which start in given ranges, by the kind of panes."""
     everywhere = joined(each for own in ranges.values() for each in own)
     compact = {
         node: tuple(part for part in manifest.parts if part.is_compact and part.node == node and _meets(part, own))
@@ -51,13 +51,13 @@ def choose_parts(manifest: Manifest, ranges: Mapping[int, tuple[Range, ...]]) ->
 
 
 def usable(manifest: Manifest) -> tuple[int, ...]:
-    """List the kinds of panes that are worth a read: coarser ones only if some were made."""
+    """List the kinds of panes that are worth reading: coarser ones only if any were made."""
     made = {part.node for part in manifest.parts if part.is_compact}
     return (0, *(number for number in range(1, len(manifest.resolutions)) if number in made))
 
 
 def reach_of(plan: Pass, resolutions: Sequence[Resolution]) -> dict[int, list[Segmentation]]:
-    """Return which windows are made of which kind of panes in the end."""
+    """Return the windows that are ultimately made from each kind of panes."""
     numbers = {each.panes: number for number, each in enumerate(resolutions)}
     found: dict[int, list[Segmentation]] = {}
     for window, panes in sources_of(plan).items():
@@ -66,11 +66,11 @@ def reach_of(plan: Pass, resolutions: Sequence[Resolution]) -> dict[int, list[Se
 
 
 def ranges_of_starts(windows: Iterable[Segmentation], since: float, until: float) -> tuple[Range, ...]:
-    """Return when panes start that windows are made of which start from one time until another."""
+    """Return the ranges of starts of the panes that make the windows starting between two times."""
     low, high = since, until
     for window in windows:
         if isinstance(window, Session):
-            # An event a gap before decides whether a session begins; it may go on for as long as it likes.
+            # An event up to a gap earlier decides whether a session starts; a session may last for any time.
             low, high = min(low, since - 2 * window.gap), inf
         else:
             high = max(high, until + window.longest)
@@ -78,13 +78,13 @@ def ranges_of_starts(windows: Iterable[Segmentation], since: float, until: float
 
 
 def ranges_around(windows: Iterable[Segmentation], touched: Iterable[Range]) -> tuple[Range, ...]:
-    """Return when panes start that have an instance of a window in common with one that starts in given ranges."""
+    """Return the ranges of starts of panes that share an instance of a window with a pane starting in given ranges."""
     longest = max(window.longest for window in windows)
     return few(joined((low - longest, high + longest) for low, high in touched))
 
 
 def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """Put ranges in order, and join those that meet.
+    """Sort ranges, and join those that meet.
 
     >>> joined([(5, 7), (0, 2), (6, 9), (2, 3)])
     ((0, 3), (5, 9))
@@ -99,7 +99,7 @@ def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
 
 
 def few(ranges: Sequence[Range], most: int = MOST_RANGES) -> tuple[Range, ...]:
-    """Join ranges that are near each other until there are few.
+    """Join ranges that are close to each other until there are few.
 
     >>> few(((0, 1), (2, 3), (9, 10)), most=2)
     ((0, 3), (9, 10))
@@ -113,9 +113,9 @@ def few(ranges: Sequence[Range], most: int = MOST_RANGES) -> tuple[Range, ...]:
 
 
 def varying(number: int, column: str) -> str:
-    """Write a number that differs from call to call so that Spark generates the same code for all, and compiles it.
+    """Write a number that differs from call to call in such a way that Spark reuses the generated and compiled code.
 
-    It takes a constant of an array, and the place in it from a column, for something that is not known beforehand.
+    The number is an element of a constant array, at a position computed from a column, which is not known in advance.
 
     >>> varying(7, "t")
     'element_at(array(7L), CAST(pmod(t, 1L) AS INT) + 1)'
@@ -124,9 +124,9 @@ def varying(number: int, column: str) -> str:
 
 
 def condition(column: str, ranges: Sequence[Range], *, varies: bool = False) -> str:
-    """Write in SQL that a column is in one of some ranges; nothing if that is always so.
+    """Write in SQL that a column is in one of some ranges; nothing if that is always true.
 
-    Files are searched for ranges, unless what is written `varies`.
+    The ranges allow files to be skipped, unless the text `varies`.
 
     >>> condition("t", ((-inf, 5), (7, 9)))
     '(t < 5L) OR (t >= 7L AND t < 9L)'
@@ -137,7 +137,7 @@ def condition(column: str, ranges: Sequence[Range], *, varies: bool = False) -> 
 
 
 def conditions(node: str, column: str, ranges: Mapping[int, Sequence[Range]], *, varies: bool = False) -> str:
-    """Write the same for rows of several kinds.
+    """Write the same condition for rows of several kinds.
 
     >>> conditions("n", "t", {0: ((-inf, 5),), 1: ((-inf, inf),)})
     '(n = 0 AND ((t < 5L))) OR (n = 1)'

@@ -1,4 +1,4 @@
-"""Which panes a store keeps: the finest always, and coarser ones where they pay for themselves."""
+"""Which panes a store keeps: the finest always, and coarser ones if they pay for themselves."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from factor_windows.store.manifest import Resolution
 from factor_windows.tree import Pass
 
 MOST_COARSER = 3
-"""How many coarser kinds of panes are kept at most."""
+"""The most kinds of coarser panes to keep."""
 PANES_PER_CHUNK = 1_024
-"""How many panes of each key a stretch of time holds, by which files are cut."""
+"""The number of panes of each key in a stretch of time, by which files are split."""
 
 
 def choose_resolutions(each: Pass, finest: Sequence[Segmentation] = ()) -> tuple[Resolution, ...]:
-    """Choose panes for the windows of a pass; `finest` are panes that others may be asked for later.
+    """Choose panes for the windows of a pass; `finest` are panes that other windows may need later.
 
-    Coarser ones are kept if they save more, when all windows are read, than it takes to make them.
+    Coarser ones are kept if they save more, when all windows are read, than it costs to make them.
 
     >>> import factor_windows as fw
     >>> windows = [fw.tumbling("1 hour"), *(fw.hopping(f"{days} days", "1 day") for days in (7, 30, 90))]
@@ -58,5 +58,5 @@ def choose_resolutions(each: Pass, finest: Sequence[Segmentation] = ()) -> tuple
 
 
 def chunk_of(panes: Segmentation) -> int:
-    """Return how long the stretches of time are that files of such panes are cut by."""
+    """Return the length of the stretches of time by which files of such panes are split."""
     return int(mean_length(panes)) * PANES_PER_CHUNK

@@ -1,4 +1,4 @@
-"""A store: panes of partial results, appended batch by batch and read as any windows they add up to."""
+"""A store: panes of partial results, appended batch by batch, and read as any windows that they add up to."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ Moment = datetime | date | str
 class Store:
     """Roll-ups that stay up to date.
 
-    A store holds partial results for each key and pane of time. An append only adds rows, so late events may come at
-    any time, and a batch appended again under the same name counts once. Any windows that the panes add up to can be
-    read.
+    A store holds partial results for each key and pane of time. An append only adds rows, so late events may arrive at
+    any time, and a batch appended again under the same name counts once. You can read any windows that the panes add up
+    to.
     """
 
     def __init__(self, spark: SparkSession, place: Place, document: Mapping[str, Any]) -> None:
-        """Use `create` or `open`."""
+        """Use `create` or `open` instead."""
         queries = [read_query(each) for each in document["queries"]]
         self.spark = spark
         self._panes = StoredPanes(spark, place, queries, is_single=bool(document["is_single"]))
@@ -72,11 +72,11 @@ class Store:
     ) -> Store:
         """Create a store for one query, or several that share panes, in a new or empty folder.
 
-        With `format` "delta" or "iceberg" the location is the name of a new table (for Delta also a path), and
+        With `format` "delta" or "iceberg", the location is the name of a new table (for Delta also a path), and
         versions are transactions of that format.
 
         The panes are the coarsest that add up to all windows. `finest` makes them finer, so that other windows can be
-        read later. `delay` is how long after its end a window takes events before `changes` calls it final.
+        read later. `delay` is how long after its end a window accepts events before `changes` calls it final.
         """
         if format not in FORMATS:
             raise OptionError(f"format {format!r} is unknown; allowed are {', '.join(FORMATS)}")
@@ -112,7 +112,7 @@ class Store:
 
     @property
     def version(self) -> int:
-        """Return the number of the newest version; each append, compaction and expiry makes a new one."""
+        """Return the number of the latest version; each append, compaction and expiry makes a new one."""
         return self._panes.load().version
 
     @property
@@ -152,7 +152,7 @@ class Store:
         if on_changes is not None:
             check_upserts(plan_queries(self.queries, is_single=self._panes.is_single))
         location, place = self.location, fspath(checkpoint).rstrip("/")
-        # Where Spark runs this in a process of its own, nothing of this one is there.
+        # Where Spark runs this in another process, nothing of this process is available.
         opened: dict[str, Any] = {}
 
         def write(rows: DataFrame, number: int) -> None:
@@ -170,9 +170,9 @@ class Store:
     def adopt(self, events: DataFrame, *, checkpoint: str | PathLike[str]) -> int:
         """Take over the open windows of a stopped stream, and return the version that contains them.
 
-        The stream is one of `plan.run(events, checkpoint=...)` in append mode; the store must still be empty. The
+        The stream must be a `plan.run(events, checkpoint=...)` in append mode, and the store must still be empty. The
         stream's state is read and set aside, as `state.adopted`, so `write_stream(events, checkpoint=...)` continues in
-        the same checkpoint: no event is lost or counted twice. Rows that the stream has written stay as they are. Its
+        the same checkpoint: no event is lost or counted twice. Rows that the stream has written stay unchanged. Its
         open windows become the store's, and appear among the store's changes. Windows that the stream did not compute
         start after the last event it has seen.
         """
@@ -191,7 +191,7 @@ class Store:
     ) -> Any:
         """Compute windows from the panes: those the store was created for, or any others that the panes add up to.
 
-        Returns the windows that start at or after `since` and before `until`, without expired ones: a DataFrame, or for
+        Return the windows that start at or after `since` and before `until`, without expired ones: a DataFrame, or for
         several queries a mapping from names to DataFrames. An earlier `version` can be read as long as the format keeps
         it.
         """
@@ -204,8 +204,8 @@ class Store:
         """Return the rows that changed since a version, as upserts by keys, `window_id` and `window_start`.
 
         Only windows with new events are computed. With a `delay`, given here or when the store was created, a window is
-        final once events are that far past its end: the column `is_final` says so, and windows that have just become
-        final are returned again. Without a delay nothing is final, since any event may still come.
+        final once there are events that far past its end: the column `is_final` says so, and windows that have just
+        become final are returned again. Without a delay no window is final, since more events may still arrive.
         """
         manifest = self._panes.load_some()
         if not isinstance(since, int) or not 0 <= since <= manifest.version:
@@ -225,7 +225,7 @@ class Store:
     def compact(self, *, retain: Duration = "1 hour") -> int:
         """Merge appended rows, build coarser panes, and return the version.
 
-        Files that are no longer read stay for as long as `retain` says, since readers may have begun with them.
+        Files that are no longer read are kept for the time `retain`, for readers that may have started with them.
         """
         kept = _positive("retain", retain) / 1e6
         manifest = compact(self._panes)
@@ -233,10 +233,10 @@ class Store:
         return manifest.version
 
     def expire(self, age: Duration, *, keep: Duration | AnyWindow | None = None, retain: Duration = "1 hour") -> int:
-        """Drop panes that are this much older than the last event, and return the version.
+        """Drop panes that are older than the last event by `age`, and return the version.
 
-        Those of `keep`, such as "1 hour", and coarser ones stay, so that their windows can still be read; all others
-        can be read from there on only. Without it, nothing that old stays.
+        Panes of `keep`, such as "1 hour", and coarser ones stay, so that their windows can still be read;
+        all other windows can then only be read from that point on. Without `keep`, nothing that old stays.
         """
         kept = _positive("retain", retain) / 1e6
         window = tumbling(keep) if isinstance(keep, str | timedelta) else keep
@@ -275,7 +275,7 @@ class Store:
         }
 
     def _starts(self, manifest: Manifest, since: Moment | None, until: Moment | None) -> Range:
-        """Return when windows start that are asked for."""
+        """Return the range of start times of the requested windows."""
         zone = self._zone(manifest)
         low = -inf if since is None else micros_of("since", since, zone)
         high = inf if until is None else micros_of("until", until, zone)
@@ -284,7 +284,7 @@ class Store:
         return low, high
 
     def _zone(self, manifest: Manifest) -> str:
-        """Return the time zone that times without one are in; nothing if the events' are local already."""
+        """Return the time zone for times without one; nothing if the events' times are local already."""
         if manifest.is_local:
             return ""
         return self.spark.conf.get("spark.sql.session.timeZone") or "UTC"

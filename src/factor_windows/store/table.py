@@ -1,7 +1,7 @@
-"""A store in a table of Delta or Iceberg: rows of panes, and a row with the manifest, that change in one transaction.
+"""A store in a Delta or Iceberg table: rows of panes and a row with the manifest, changed in one transaction.
 
-Each version is a commit of the format itself, which fails if another one with its number came before: Delta takes a
-number of each application once, Iceberg checks that nobody else has replaced the manifest.
+Each version is a commit of the format itself, which fails if another one with its number was made before: Delta accepts
+a number of each application only once, Iceberg checks that nobody else has replaced the manifest.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ KIND, CHUNK = CUT
 WRITTEN, MANIFEST = "pane_written", "pane_manifest"
 """The columns for the version that wrote a row, and for the text of a manifest."""
 MANIFESTS = -1_000_000
-"""The kind of the row that has a manifest, where others have that of their panes."""
+"""The kind of the row with a manifest; other rows have the kind of their panes."""
 APPLICATION = "factor-windows"
-"""The name by which a commit is known to the format."""
+"""The name under which the format records a commit."""
 
 RECENT = 20
-"""Among how many of the last commits a new one is looked for first."""
+"""The number of recent commits in which a new one is first searched for."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Commit:
-    """A commit of the format: where it is in the table's history, and what was noted with it."""
+    """A commit of the format: its position in the table's history, and the note recorded with it."""
 
     at: int
     note: str | None
@@ -57,11 +57,11 @@ class Table:
         self.format, self.location = format, str(path) if is_path else location
         self._spark, self.name = spark, table_name(self.location)
         self._at: dict[int, int] = {}
-        """Where the versions that were loaded are in the table's history."""
+        """The positions, in the table's history, of the versions that were loaded."""
         self._document: Mapping[str, Any] = {}
 
     def create(self, document: dict[str, Any], manifest: Manifest) -> None:
-        """Begin a store, unless there is one."""
+        """Create a store, unless there is one."""
         with spark_says(f"cannot make the table {self.location}"):
             columns = schema_of(self._spark, self.name)
             if columns is not None and MANIFEST in columns.names:
@@ -76,7 +76,7 @@ class Table:
         return dict(self._read_manifest(self._newest())["store"])
 
     def load(self, known: Manifest | None = None) -> Manifest:
-        """Return the newest version; the `known` one, if it still is."""
+        """Return the latest version: the `known` one, if it still is."""
         newest = self._newest()
         if known is not None and self._at.get(known.version) == newest:
             return known
@@ -85,7 +85,7 @@ class Table:
     def load_version(self, version: int) -> Manifest:
         """Return an earlier version, if the format has kept it."""
         if version not in self._at:
-            # The first one is the creation of the table, of which nothing is noted.
+            # The first commit creates the table, and has no note.
             history = self._history()
             own = [each for each in history if (each.note or "").startswith(f"{version} ")] if version else history[-1:]
             gone = StoreError(
@@ -107,7 +107,7 @@ class Table:
         gone: Collection[Part] = (),
         stretches: Collection[Stretch] = (),
     ) -> Manifest:
-        """Make a version the newest, with more rows and without some parts, unless another has come before."""
+        """Make a version the latest, with more rows and without some parts, unless another one was committed before."""
         token = f"{manifest.version} {uuid4().hex}"
         found = self._row(manifest)
         replaced = _within({*((part.node, part.chunk) for part in gone), *stretches})
@@ -122,7 +122,7 @@ class Table:
             is_late = is_conflict(trouble)
             if not is_late:
                 raise
-        # What is sent twice, as after a lost connection, is too late for itself.
+        # A commit that is sent twice, as after a lost connection, conflicts with itself.
         at = self._find(token)
         if at is None:
             raise self._conflict(manifest) if is_late else self._left_out(manifest)
@@ -141,7 +141,7 @@ class Table:
         """Leave files that are no longer read to the format: VACUUM of Delta, expire_snapshots of Iceberg."""
 
     def extent(self, manifest: Manifest) -> dict[str, int]:
-        """Return how many files there are, and how large they are."""
+        """Return the number of files and their total size."""
         if self.format == "delta":
             count, size = "numFiles", "sizeInBytes"
             found = self._spark.sql(f"DESCRIBE DETAIL {self.name}")
@@ -152,7 +152,7 @@ class Table:
         return {"files": row["files"], "bytes": row["bytes"]}
 
     def _write(self, rows: DataFrame, version: int, token: str, replaced: str) -> None:
-        """Commit rows instead of those that are replaced, if any are, under the number of a version."""
+        """Commit rows under the number of a version, instead of those that are replaced, if any."""
         if self.format == "iceberg":
             options = {
                 "isolation-level": "serializable",
@@ -168,11 +168,12 @@ class Table:
         if replaced:
             writer.overwrite(F.expr(f"{KIND} = {MANIFESTS} OR {replaced}"))
         else:
-            # Only rows that are replaced can come with such as replace them; the newest of several manifests counts.
+            # New rows can only be written together with the rows that they replace; of several manifests, the latest
+            # counts.
             writer.append()
 
     def _add_columns(self, wanted: StructType) -> None:
-        """Give the table the columns of rows; it may have some of an append that failed, of events of other types."""
+        """Add the columns of rows to the table; it may have some of a failed append, of events of other types."""
         has = self._spark.table(self.name).schema
         for before, new in narrowed(has, wanted):
             raise StoreError(
@@ -189,7 +190,7 @@ class Table:
         return self._measured(manifest)
 
     def _read_manifest(self, at: int) -> dict[str, Any]:
-        """Read the manifest that was the newest at a commit."""
+        """Read the manifest that was the latest at a commit."""
         [row] = self._spark.sql(
             f"SELECT max_by({MANIFEST}, {VERSION}) FROM {self.name} VERSION AS OF {at} WHERE {KIND} = {MANIFESTS}"
         ).collect()
@@ -201,7 +202,7 @@ class Table:
         return found
 
     def _measured(self, manifest: Manifest) -> Manifest:
-        """Return a manifest with the parts that its own version wrote, which are only known once they are there."""
+        """Return a manifest with the parts that its own version wrote, which are known only once they are written."""
         if manifest.kept is None:
             return manifest
         of = f"{KIND}, {CHUNK}"
@@ -217,7 +218,7 @@ class Table:
         )
 
     def _row(self, manifest: Manifest) -> DataFrame:
-        """Return the row that has a manifest."""
+        """Return the row with a manifest."""
         many = {kind: [plain(item) for item in getattr(manifest, kind)] for kind in ("parts", "batches")}
         text = json.dumps({**manifest.document(), **many, "store": self._document})
         number = manifest.version
@@ -229,11 +230,11 @@ class Table:
         return f"{self.name} VERSION AS OF {self._at[manifest.version]}"
 
     def _newest(self) -> int:
-        """Return the newest commit."""
+        """Return the latest commit."""
         try:
             if self.format == "delta":
                 return self._history(1)[0].at
-            # Others may have written the table since this session has looked at it.
+            # Others may have written to the table since this session last read it.
             self._spark.catalog.refreshTable(self.name)
             [row] = self._spark.sql(f"SELECT snapshot_id FROM {self.name}.refs WHERE name = 'main'").collect()
         except AnalysisException:
@@ -241,9 +242,9 @@ class Table:
         return int(row[0])
 
     def _find(self, token: str) -> int | None:
-        """Return the commit with a note; nothing if Delta has left it out, as others had taken its number."""
+        """Return the commit with a note; `None` if Delta has skipped it, because another commit took its number."""
         if self.format == "iceberg":
-            # Another thread may have looked the table up before the commit, for all of this session.
+            # Another thread may have read the table before the commit, for the whole session.
             self._spark.catalog.refreshTable(self.name)
         for most in (RECENT, None):
             for each in self._history(most):
@@ -252,7 +253,7 @@ class Table:
         return None
 
     def _history(self, most: int | None = None) -> list[_Commit]:
-        """List the commits of the table, the newest first."""
+        """List the commits of the table, latest first."""
         if self.format == "delta":
             rows = self._spark.sql(f"DESCRIBE HISTORY {self.name}{f' LIMIT {most}' if most else ''}")
             found = rows.select("version", "userMetadata")
@@ -262,7 +263,7 @@ class Table:
         return [_Commit(at, note) for at, note in found.collect()]
 
     def _left_out(self, manifest: Manifest) -> StoreError:
-        """Say why a commit is not there of which the format has said nothing."""
+        """Explain why a commit is missing that the format has said nothing about."""
         if self._load(self._newest()).version >= manifest.version:
             return self._conflict(manifest)
         return StoreError(
@@ -278,12 +279,12 @@ class Table:
 
 
 def find_place(spark: SparkSession, location: str) -> Place:
-    """Return the place of a store that is there: the folder of that name, or else the table."""
+    """Return the place of an existing store: the folder of this name, or else the table."""
     path = files.local_path(location)
     if path is not None and path.exists() and not (path / "_delta_log").is_dir():
         return Folder(location)
     name, columns = Table(spark, location, "delta").name, None
-    # Without Delta there is no table by its path.
+    # Without Delta, a table cannot be found by its path.
     with without_json(), suppress(AnalysisException):
         columns = schema_of(spark, name)
     if columns is None:

@@ -19,9 +19,9 @@ from factor_windows.store.attempts import try_until_first
 def upsert(rows: DataFrame, table: str, *, by: Sequence[str] | None = None, format: str | None = None) -> None:
     """Merge rows of a result into a Delta or Iceberg table: update existing rows, insert the others.
 
-    Rows match on the query's keys, `window_id` and `window_start` (and `window_end` for windows that grow), or on the
+    Rows match on the query's keys, `window_id` and `window_start` (and `window_end` for growing windows), or on the
     columns named in `by`. Missing columns are added to the table. A missing table is created if `format` is "delta" or
-    "iceberg". The same rows again change nothing, so a micro-batch may be repeated: call it in `foreachBatch`.
+    "iceberg". Repeating the same rows changes nothing, so a micro-batch may be repeated: call it in `foreachBatch`.
     """
     check_events(rows)
     if rows.isStreaming:
@@ -30,15 +30,15 @@ def upsert(rows: DataFrame, table: str, *, by: Sequence[str] | None = None, form
     same = _identity(rows, by)
     with spark_says(f"cannot upsert into {table}"):
         _prepare(rows, table, name, format)
-        # MERGE reads its rows twice, and the operators of a stream would run twice. An empty micro-batch is computed as
-        # well, since Spark goes on only with states that were written.
+        # MERGE reads its rows twice, and the operators of a stream would run twice. An empty micro-batch is computed,
+        # too, because Spark continues only with states that were written.
         with kept(rows) as is_kept:
             if not is_kept or rows.count():
                 try_until_first(lambda: _merge(rows, table, _statement(rows.columns, name, same)))
 
 
 def _prepare(rows: DataFrame, table: str, name: str, format: str | None) -> None:
-    """See that the table is there, and has columns for the rows."""
+    """Check that the table exists and has columns for the rows."""
     spark = rows.sparkSession
     has = schema_of(spark, name)
     if has is None:
@@ -49,7 +49,7 @@ def _prepare(rows: DataFrame, table: str, name: str, format: str | None) -> None
         except OptionError:
             raise
         except Exception:
-            # Another writer may have made it.
+            # Another writer may have created it.
             has = schema_of(spark, name)
             if has is None:
                 raise
@@ -88,12 +88,12 @@ def _quoted(column: str) -> str:
 
 
 def _escaped(name: str) -> str:
-    """Write a name so that braces in it stand for nothing else."""
+    """Escape a name so that braces in it have no other meaning."""
     return name.replace("{", "{{").replace("}", "}}")
 
 
 def _identity(rows: DataFrame, by: Sequence[str] | None) -> list[str]:
-    """Return the columns that tell rows apart: those that are named, or that a result has noted."""
+    """Return the columns that identify rows: the given ones, or those in the result's metadata."""
     window_id = WINDOW_COLUMNS[0]
     if by is None:
         noted = rows.schema[window_id].metadata.get(IDENTITY) if window_id in rows.columns else None

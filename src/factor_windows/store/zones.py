@@ -10,13 +10,13 @@ from factor_windows.functions.expression import columns_of, parse_once
 from factor_windows.query import Query
 
 _TIMES = ("timestamp", "date")
-"""What the types of times are called, also inside of others."""
+"""The names of time types, also inside other types."""
 _BLIND = (exp.And, exp.Or, exp.Coalesce, exp.Case, exp.If, exp.Concat, exp.Lower, exp.Upper, exp.Substring, exp.Abs)
-"""Functions that look at no clock. Of any other it is not known."""
+"""Functions known not to use a clock; any other might."""
 
 
 def depends_on_zone(query: Query, kept: Kept) -> bool:
-    """Say whether a time is a date, which begins somewhere, or an expression may look at a wall clock."""
+    """Say whether a time is a date, whose start depends on the zone, or an expression may use a wall clock."""
     kinds = {field.name.lower(): field.dataType for field in kept.events}
     times = {name for name, kind in kinds.items() if any(word in kind.simpleString() for word in _TIMES)}
     plain = kinds.get(kept.time.strip("`").lower())
