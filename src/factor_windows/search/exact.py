@@ -131,10 +131,10 @@ class _Problem:
         self.fallback = [next(iter(parents.values())) for parents in self.prices]
         """The cost of each node if no hidden node is built."""
         self.cheaper = [
-            {place: price for place, price in parents.items() if self.required <= place < self.root}
+            sorted((price, place) for place, price in parents.items() if self.required <= place < self.root)
             for parents in self.prices
         ]
-        """The hidden nodes that would make each node cheaper."""
+        """The hidden nodes from which each node is cheaper, the cheapest first."""
         self.without_losers: dict[frozenset[int], _Built] = {}
 
     def numbered(self, nodes: Iterable[Node]) -> frozenset[int]:
@@ -240,15 +240,13 @@ class _Problem:
         while waiting:
             node = waiting.pop()
             least = otherwise = self.fallback[node]
-            parent, cheaper = self.root, self.cheaper[node]
-            for hidden in built:
-                price = cheaper.get(hidden)
-                if price is None:
-                    continue
-                if price < least or (price == least and hidden < parent):
-                    parent, least, otherwise = hidden, price, least
-                elif price < otherwise:
-                    otherwise = price
+            parent = self.root
+            for price, hidden in self.cheaper[node]:
+                if hidden in built:
+                    if parent != self.root:
+                        otherwise = price
+                        break
+                    parent, least = hidden, price
             total += least
             if node in gains:
                 gains[node] -= least
