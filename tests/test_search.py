@@ -22,6 +22,8 @@ from factor_windows.algebra.coverage import covers
 from factor_windows.algebra.graph import CoverageGraph, Node, can_make
 from factor_windows.algebra.slices import Slices, display_key, slices_of, topological_key
 from factor_windows.cost.paper import PaperCost
+from factor_windows.cost.prices import Prices
+from factor_windows.cost.spark import SparkCost
 from factor_windows.engines.python import evaluate, evaluate_plan
 from factor_windows.explain.candidates import considered
 from factor_windows.functions.table import Kind
@@ -87,6 +89,15 @@ def test_a_sum_never_reads_a_window_that_its_slides_do_not_fit():
     query = Query(time="ts", windows=[hopping("40m", "10m"), hopping("60m", "15m")], aggregates=["sum(t)"])
     assert optimize(query, search="factor", cost="paper", unit="1m").nodes[0].window == tumbling("5m")
     assert optimize(query, slices=False).nodes[0].window == tumbling("5m")
+
+
+def test_slices_pay_for_their_second_shuffle():
+    """Spark would take slices where panes are up to 1.4 times as fast."""
+    prices = Prices(scan=0, update=1, merge=0, crowded=0, shuffle=10, group=0, edge=0)
+    cost = SparkCost(unit=1_000_000, rate=100.0, keys=20.0, prices=prices)
+    panes, slices = tumbling("5s"), slices_of([tumbling("15s"), tumbling("17s")])
+    assert cost.overhead(panes, None) == pytest.approx(10 * cost.rows(panes))
+    assert cost.overhead(slices, None) == pytest.approx(20 * cost.rows(slices))
 
 
 @pytest.mark.parametrize("letter", GENERATORS)

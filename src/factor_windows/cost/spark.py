@@ -242,8 +242,12 @@ class SparkCost(CostModel):
         return made + self._passing_by(segmentation, parent)
 
     def _moving(self, segmentation: Segmentation) -> float:
-        """Price the shuffle of rows made from events, as single rows or as pane rows."""
-        shuffle, group = self._of_states("shuffle"), self._of_states("group")
+        """Price the shuffle of rows made from events, as single rows or as pane rows.
+
+        Slices are never packed and always read, so they are moved a second time, to their readers.
+        """
+        moves = 2 if isinstance(segmentation, Slices) else 1
+        shuffle, group = self._of_states("shuffle") * moves, self._of_states("group")
         slot = self.prices.relative("slot")
         rows = self.rows(segmentation)
         packed = (
