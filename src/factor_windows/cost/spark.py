@@ -244,9 +244,9 @@ class SparkCost(CostModel):
     def _moving(self, segmentation: Segmentation) -> float:
         """Price the shuffle of rows made from events, as single rows or as pane rows.
 
-        Slices are never packed and always read, so they are moved a second time, to their readers.
+        Uneven slices are always read and never packed, so they are moved a second time, to their readers.
         """
-        moves = 2 if isinstance(segmentation, Slices) else 1
+        moves = 2 if isinstance(segmentation, Slices) and len(segmentation.nominal) > 1 else 1
         shuffle, group = self._of_states("shuffle") * moves, self._of_states("group")
         slot = self.prices.relative("slot")
         rows = self.rows(segmentation)
