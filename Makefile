@@ -37,7 +37,7 @@ bench: $(VENV)/.installed-dev setup ## measure a little, in a few minutes, and m
 	@$(BIN)/python -m benchmarks --quick --fresh
 	@$(BIN)/python -m benchmarks report --output bench-report
 
-evaluation: $(VENV)/.installed-dev setup ## measure the whole evaluation, in two hours and a half, and write docs/benchmarks.md anew
+evaluation: $(VENV)/.installed-dev setup ## measure the whole evaluation, in about two hours, and write docs/benchmarks.md anew
 	@$(BIN)/python -m benchmarks --results docs/benchmarks/results.jsonl
 	@$(BIN)/python -m benchmarks --only dashboards --results docs/benchmarks/results.jsonl
 	@$(BIN)/python -m benchmarks report --results docs/benchmarks/results.jsonl

@@ -171,8 +171,11 @@ def _throughput(results: Sequence[Result]) -> Any:
             (each for each in results if chart_of(each) == chart), key=lambda each: (each.windows, each.number)
         )
         width = 0.8 / len(names)
+        sizes = sorted({each.windows for each in own})
+        # Sets of more windows stand apart, so that one label for each number of windows is enough.
+        spots = [at + sizes.index(each.windows) for at, each in enumerate(own)]
         for place, name in enumerate(names):
-            there = [(at, each) for at, each in enumerate(own) if name in each.seconds]
+            there = [(at, each) for at, each in zip(spots, own, strict=True) if name in each.seconds]
             panel.bar(
                 [at + (place - (len(names) - 1) / 2) * width for at, _ in there],
                 [each.events / each.typical(name) / 1e6 for _, each in there],
@@ -182,7 +185,8 @@ def _throughput(results: Sequence[Result]) -> Any:
             )
         panel.set_title(TITLES[chart])
         panel.grid(visible=False, axis="x")
-        panel.set_xticks(range(len(own)), [f"{each.windows}\nset {each.number + 1}" for each in own], fontsize=7)
+        middles = [mean(at for at, each in zip(spots, own, strict=True) if each.windows == size) for size in sizes]
+        panel.set_xticks(middles, [f"{size} windows" for size in sizes])
         panel.set_ylabel("million events per second")
     axes.flat[0].legend(ncols=2, fontsize=8)
     return figure

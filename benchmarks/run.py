@@ -45,7 +45,7 @@ class Options:
 
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="A few minutes instead of two hours and a half: fewer cases, events and runs."),
+        typer.Option("--quick", help="A few minutes instead of two hours: fewer cases, events and runs."),
     ] = False
     only: Annotated[
         list[str] | None,
