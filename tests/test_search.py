@@ -20,7 +20,7 @@ from benchmarks.window_sets import GENERATORS, random_windows
 from factor_windows import OptionError, Query, Window, calendar, hopping, optimize, tumbling
 from factor_windows.algebra.coverage import covers
 from factor_windows.algebra.graph import CoverageGraph, Node, can_make
-from factor_windows.algebra.slices import Slices, clocks_to_ask, display_key, slices_of, topological_key
+from factor_windows.algebra.slices import Slices, display_key, slices_of, topological_key
 from factor_windows.cost.paper import PaperCost
 from factor_windows.cost.prices import Prices
 from factor_windows.cost.spark import SparkCost
@@ -93,15 +93,13 @@ def test_a_sum_never_reads_a_window_that_its_slides_do_not_fit():
 
 def test_slices_pay_for_their_second_shuffle():
     """With one, plans took slices where panes are up to 1.4 times as fast; even ones are shown as they are."""
-    prices = Prices(scan=0, update=1, merge=0, crowded=0, shuffle=10, group=0, edge=0)
+    prices = Prices(scan=0, update=1, merge=0, crowded=0, shuffle=10, group=0, edge=0, clock=0)
     cost = SparkCost(unit=1_000_000, rate=100.0, keys=20.0, prices=prices)
     panes, slices = tumbling("5s"), slices_of([tumbling("15s"), tumbling("17s")])
     assert cost.overhead(panes, None) == pytest.approx(10 * cost.rows(panes))
     assert cost.overhead(slices, None) == pytest.approx(20 * cost.rows(slices))
     even = slices_of([tumbling("15 minutes"), calendar("1 day", zone="Europe/Berlin")])
-    clocks = cost.rate * clocks_to_ask(even) * cost.prices.relative("clock")
-    edges = cost.rate * (len(even.edges) - 1) * cost.prices.relative("edge")
-    assert cost.overhead(even, None) == pytest.approx(10 * cost.rows(even) + clocks + edges)
+    assert cost.overhead(even, None) == pytest.approx(10 * cost.rows(even))
 
 
 @pytest.mark.parametrize("letter", GENERATORS)
