@@ -3,7 +3,6 @@
 import pytest
 from comparing import equal
 from fuzzing.batch import _forced
-from pyspark.errors import ArithmeticException
 from pyspark.sql import functions as F
 
 from factor_windows import Query, optimize, tumbling
@@ -160,9 +159,9 @@ def test_a_sum_that_overflows_is_sparks_own_error_in_ansi_mode(spark, aggregate)
     )
     query = Query(time="ts", windows=MINUTES, aggregates=[aggregate])
     for run in (planned(query).run, lambda frame: naive(query, frame)):
-        with pytest.raises(ArithmeticException) as error:
+        # Two stages may fail at the same time, which is an error of another type.
+        with pytest.raises(Exception, match=r"\[ARITHMETIC_OVERFLOW\]"):
             run(events).collect()
-        assert error.value.getCondition() == "ARITHMETIC_OVERFLOW"
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
@@ -171,9 +170,8 @@ def test_a_sum_of_intervals_that_overflows_is_sparks_own_error(spark, configured
     events = spark.sql("SELECT timestamp_micros(id * 40000000) AS ts, INTERVAL '106751990' DAY AS wait FROM range(3)")
     for aggregate in ("sum(wait)", "avg(wait)"):
         query = Query(time="ts", windows=MINUTES, aggregates=[aggregate])
-        with pytest.raises(ArithmeticException) as error:
+        with pytest.raises(Exception, match=r"\[INTERVAL_ARITHMETIC_OVERFLOW\.WITH_SUGGESTION\]"):
             planned(query).run(events).collect()
-        assert error.value.getCondition() == "INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION"
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])

@@ -4,7 +4,6 @@ import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from pyspark.errors import PySparkException
 from sql_equality import assert_same_sql
 
 import factor_windows as fw
@@ -232,14 +231,14 @@ def test_rows_without_a_time_are_an_error_and_noted(spark):
     for where in ("WHERE ts IS NOT NULL", "WHERE v % 3 > 0", "WHERE ts > TIMESTAMP '1970-01-02'"):
         found, expected = (run(text.format(where)) for run in (lambda text: fw.sql(spark, text), spark.sql))
         assert sorted(found.collect()) == sorted(expected.collect())
-    with pytest.raises(PySparkException, match="ts is null, which is no window; add WHERE ts IS NOT NULL"):
+    with pytest.raises(Exception, match="ts is null, which is no window; add WHERE ts IS NOT NULL"):
         fw.sql(spark, text.format("")).collect()
     beside = "UNION ALL SELECT window.start, max(v) FROM r GROUP BY window(ts, '1 hour')"
     found, expected = (
         run(f"{text.format('WHERE v % 3 > 0')} {beside}") for run in (lambda s: fw.sql(spark, s), spark.sql)
     )
     assert sorted(found.collect()) == sorted(expected.collect())
-    with pytest.raises(PySparkException, match="ts is null"):
+    with pytest.raises(Exception, match="ts is null"):
         fw.sql(spark, f"{text.format('WHERE v > 0')} {beside}").collect()
 
 
