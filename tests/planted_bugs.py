@@ -17,6 +17,7 @@ BUGS = (
     ('a key kept where it should be gone', 'physical/compiler.py', '_where(has, f"has_{name}", Column(own))', 'Column(own)', 'test_many.py::test_generated_queries_give_together_what_each_gives_alone'),
     ("rows of other queries' events", "engines/spark_queries.py", 'return f"CAST({member.present} AS INT) > 0" if member.present else "true"', 'return "true"', "test_many.py::test_generated_queries_give_together_what_each_gives_alone"),
     ("the stream's window without its node", 'engines/event_time_key.py', 'return [*group.by, self.column]', 'return [*(name for name in group.by if name != self.names.node), self.column]', 'test_spark_stream.py::test_a_stream_gives_batchs_rows_and_flush_the_rest'),
+    ("a group of several starts", "algebra/slices.py", "return gcd(*(part for edge in edges[None] for part in edge)) if", "return gcd(*(step for step, _ in edges[None])) if", "test_physical.py::test_whichever_layout_is_chosen_the_rows_are_the_same"),
     # calendars
     ('a day that ends 24 hours after its start', 'physical/terms.py', 'return Instant(window.clock, Tick(window.clock, start) + window.range)', 'return start + window.length', 'test_calendar_on_spark.py::test_every_search_and_its_text_and_naive_give_what_the_reference_gives'),
     ('weeks that make up a month', 'algebra/slices.py', 'within((1, 0), edges.get(clock.days, ()))', 'bool(edges.get(clock.days, ()))', 'test_calendar.py::test_a_week_makes_up_no_month_and_a_zone_no_other'),

@@ -216,6 +216,16 @@ def edges_of(segmentation: Segmentation) -> Edges:
     return {segmentation.clock: (starts,) if starts == ends else (starts, ends)}
 
 
+def grid_of(segmentation: Segmentation) -> int:
+    """Return a number of microseconds that divides the start of every instance; 1 for calendars and sessions.
+
+    >>> grid_of(Window(range=20, slide=20)), grid_of(Window(range=20, slide=20, offset=5)), grid_of(Session(20))
+    (20, 5, 1)
+    """
+    edges = {} if isinstance(segmentation, Session) else edges_of(segmentation)
+    return gcd(*(part for edge in edges[None] for part in edge)) if set(edges) == {None} else 1
+
+
 def is_partition(segmentation: Segmentation) -> bool:
     """Say whether instances never overlap, so that each time is in exactly one."""
     return isinstance(segmentation, Slices) or segmentation.is_tumbling

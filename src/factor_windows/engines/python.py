@@ -240,8 +240,11 @@ class _Steps:
 
     def _grouped(self, step: Group, rows: list[Row]) -> Iterator[Row]:
         groups: dict[tuple[Any, ...], list[Row]] = {}
+        start = self.compiled.target.names.start
         for row in rows:
-            groups.setdefault(tuple(row[name] for name in step.by), []).append(row)
+            # The lowest bits of starts are left out, as on Spark.
+            short = {**row, start: row[start] >> step.zeros << step.zeros}
+            groups.setdefault(tuple(short[name] for name in step.by), []).append(row)
         for values, members in groups.items():
             constants = {name: self.value(term, {}) for name, term in step.constants}
             computed = {name: value_of(parse_once(sql.text), {}, members) for name, sql in step.aggregates}

@@ -263,13 +263,16 @@ def _reuses(on_spark: SparkColumns) -> bool:
 
 def render(compiled: PhysicalPlan, on_spark: SparkColumns, events: DataFrame) -> DataFrame:
     """Render each step as an operator."""
-    rows, shown = on_spark.scan(compiled.scan, events), []
+    keeps_text, shown = compiled.layout.fits_fast_hash, []
+    rows = on_spark.scan(compiled.scan, events, keeps_text=keeps_text)
     for step in compiled.steps[1:-1]:
         if isinstance(step, Aside):
             # Spark shuffles once for all that reads the same rows, and a union keeps each branch unchanged.
             shown.append(on_spark.show(step.show, on_spark.shown_as(step.node, rows)))
         else:
             rows = take(step, rows, on_spark)
+            if keeps_text and isinstance(step, Group):
+                rows, keeps_text = on_spark.with_grouped_keys(rows), False
     return on_spark.noted(reduce(DataFrame.union, [*shown, on_spark.show(compiled.show, rows)]))
 
 
@@ -277,7 +280,7 @@ def take(step: Step, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:
     """Apply a step to rows."""
     match step:
         case Group():
-            return on_spark.group(step, rows, step.by)
+            return on_spark.group(step, rows, step.by, spread=True)
         case FindSessions():
             return on_spark.in_sessions(step, rows)
         case ScanBlocks():

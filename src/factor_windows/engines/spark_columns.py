@@ -60,10 +60,10 @@ class SparkColumns:
         """With `text_as_bytes`, shuffle and group text keys as bytes, which takes a third less time.
 
         Spark's first, fast hash table takes text but not bytes; it is slower than the second one where text and time
-        make many groups. With `earlier`, states are laid out as in an earlier version, whose checkpoint continues.
-        Names differ from those of the events, and of the rows joined to them, `beside`. With `counts_values`,
-        aggregates that can be computed from how often each value occurs are laid out that way, if their types allow it;
-        but together with sessions only if a plan `keeps_panes`.
+        make many groups. Where they make few, as pane rows do, `scan` leaves text as it is. With `earlier`, states are
+        laid out as in an earlier version, whose checkpoint continues. Names differ from those of the events, and of the
+        rows joined to them, `beside`. With `counts_values`, aggregates that can be computed from how often each value
+        occurs are laid out that way, if their types allow it; but together with sessions only if a plan `keeps_panes`.
         """
         check_absent(query, events)
         self.query, self.session, self.text_as_bytes = query, events.sparkSession, text_as_bytes
@@ -73,10 +73,13 @@ class SparkColumns:
         self.types: Types = types_of(query, events, self.names.prefix, earlier=earlier, counts_values=counts_values)
         self.words = SparkWords(self.names)
 
-    def scan(self, scan: Scan, events: DataFrame) -> DataFrame:
-        """Add the keys and the time in microseconds; events without a time are dropped, as by Spark's window()."""
+    def scan(self, scan: Scan, events: DataFrame, *, keeps_text: bool = False) -> DataFrame:
+        """Add the keys and the time in microseconds; events without a time are dropped, as by Spark's window().
+
+        With `keeps_text`, text keys become bytes later, by `with_grouped_keys`.
+        """
         keys = [
-            f"{self.as_grouped(sql, field)} AS {name}"
+            f"{sql if keeps_text else self.as_grouped(sql, field)} AS {name}"
             for (name, sql), field in zip(scan.keys, self.types.keys, strict=True)
         ]
         # If the time cannot be null, Spark omits the null checks that it would otherwise add to every level.
@@ -135,15 +138,24 @@ class SparkColumns:
             rows = rows.selectExpr("*", *merged, f"lead({step.start}, 1, {edge}) OVER ({over}) AS {beside}")
         return rows
 
-    def group(self, group: Group, rows: DataFrame, by: Sequence[str], *others: SparkColumn) -> DataFrame:
+    def group(
+        self, group: Group, rows: DataFrame, by: Sequence[str], *others: SparkColumn, spread: bool = False
+    ) -> DataFrame:
         """Group rows, and return the grouping columns, the constants and the aggregates.
 
-        Rows may be grouped by `others` that are never read.
+        Rows may be grouped by `others` that are never read. With `spread`, they are grouped by their start without the
+        lowest bits that are zero in every start. Spark's fast hash table takes the place of a group from its lowest
+        bits; as it only tries two places, it would hold a few hundred groups instead of 65,536.
         """
         constants = [f"{self.words.term(term)} AS {name}" for name, term in group.constants]
         computed = [f"{sql.text} AS {name}" for name, sql in group.aggregates]
         if not constants and not computed:
             return rows.select(*by).distinct()
+        if spread and group.zeros:
+            start, zeros = self.names.start, group.zeros
+            short = f"shiftright({start}, {zeros})"
+            by, others = [each for each in by if each != start], (*others, F.expr(short))
+            constants.append(f"shiftleft({short}, {zeros}) AS {start}")
         kept = [] if keeps_groups(rows) else by
         return rows.groupBy(*by, *others).agg(*(F.expr(text) for text in (*kept, *constants, *computed)))
 
@@ -213,6 +225,12 @@ class SparkColumns:
     def as_grouped(self, sql: str, key: StructField) -> str:
         """Return a key in the form in which it is shuffled and grouped."""
         return f"CAST({sql} AS BINARY)" if self._as_bytes(key) else sql
+
+    def with_grouped_keys(self, rows: DataFrame) -> DataFrame:
+        """Turn keys that are still text into bytes."""
+        keys = zip(self.names.keys, self.types.keys, strict=True)
+        texts = {name: F.expr(self.as_grouped(name, field)) for name, field in keys if self._as_bytes(field)}
+        return rows.withColumns(texts) if texts else rows
 
     def as_shown(self, sql: str, key: StructField) -> str:
         """Return a key that was grouped in the form that users know."""

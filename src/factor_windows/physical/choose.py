@@ -14,7 +14,7 @@ from factor_windows.algebra.window import readable
 from factor_windows.cost.spark import SparkCost
 from factor_windows.physical.counting_work import CountingWork
 from factor_windows.physical.layout import Distribution, Layout, layouts, layouts_of_panes
-from factor_windows.physical.work import PARTITIONS, Work
+from factor_windows.physical.work import FAST_HASH_GROUPS, PARTITIONS, Work
 from factor_windows.tree import Pass
 
 CHUNK_RANGES = 64
@@ -43,6 +43,8 @@ OPERATOR = 250e6
 """The price of a stateful operator in every micro-batch, whatever its rows, in nanoseconds: it commits its state."""
 FEW_EVENTS = 200_000
 """Batches of fewer events are not looked at, and may be shuffled by key even if the number of keys is unknown."""
+TASKS_OF_FEW = 2
+"""The number of tasks that few pane rows are divided among; a fast hash table that overflows costs little."""
 ASSUMED_EVENTS = 1e7
 """The number of events assumed in a batch, if unknown."""
 DENSITIES = (3.0, 0.1)
@@ -95,7 +97,8 @@ def choose_layout(
     if streaming:
         return replace(chosen, notes=(_depth_note(depth, works),))
     notes = (_depth_note(depth, works), *_notes(chosen, work))
-    return replace(chosen, partitions=_partitions(chosen, work), notes=notes)
+    fits = chosen.pane_row is not None and work.first_rows(chosen) * cost.units <= FAST_HASH_GROUPS * TASKS_OF_FEW
+    return replace(chosen, partitions=_partitions(chosen, work), fits_fast_hash=fits, notes=notes)
 
 
 def _chains(plan: Pass, layout: Layout) -> bool:

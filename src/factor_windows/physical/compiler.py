@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import gcd
 
 from sqlglot import exp
 
@@ -11,7 +12,7 @@ from factor_windows.algebra.clock import Clock
 from factor_windows.algebra.graph import window_of
 from factor_windows.algebra.growing import Growing
 from factor_windows.algebra.session import Session
-from factor_windows.algebra.slices import Segmentation, Slices
+from factor_windows.algebra.slices import Segmentation, Slices, grid_of
 from factor_windows.algebra.window import Window
 from factor_windows.functions.expression import sql_of, tree_of
 from factor_windows.physical.assigner import ALWAYS, EVERYWHERE, RAW, Assigner
@@ -201,6 +202,7 @@ class _Compiler:
             end=end,
             merges=not is_first,
             sessions=self._found_by_group(sessions, level) if sessions and self.target.streaming else None,
+            grid=gcd(*(grid_of(self.plan.nodes[place].window) for place in level.nodes)),
         )
         if clocks:
             yield self._tell_starts(clocks, is_first=is_first)
@@ -528,7 +530,8 @@ class _Compiler:
             for number, lift in enumerate(_in_slots(state.lift, names.step, row.slots))
         ]
         by = (*names.keys, names.start)
-        yield Group(by, (filled, *columns), (), Column(names.start) + row.window.range, merges=False)
+        end, grid = Column(names.start) + row.window.range, grid_of(row.window)
+        yield Group(by, (filled, *columns), (), end, merges=False, grid=grid)
 
     def _unpack(self) -> Unpack:
         row, names = self.layout.pane_row, self.names

@@ -70,6 +70,8 @@ class Layout:
     """Why the plan runs this way, a sentence for each choice."""
     pane_row: PaneRow | None = None
     """How the first level packs several panes into a row, if it does."""
+    fits_fast_hash: bool = False
+    """Whether these rows are so few that Spark's fast hash table holds them."""
     asides: bool = False
     """Whether each level shows what it computes, so that later levels need not pass it on."""
     appended: int | None = None
@@ -228,7 +230,7 @@ def flatten(
         made = [node for node in reads if node in premerged] if step == 1 else []
         assigners = (
             *(Assigner(node, node) for node in passing),
-            *(replace(_assigner(plan, reads[node], node, kind), before=same.get(node, ALWAYS)) for node in new),
+            *(_assigner(plan, reads[node], node, kind, same.get(node, ALWAYS)) for node in new),
         )
         levels.append(Level(nodes=(*passing, *new, *made), assigners=assigners))
     return tuple(levels)
@@ -269,9 +271,10 @@ def _depths(plan: Pass) -> dict[str | None, int]:
     return depths
 
 
-def _assigner(plan: Pass, source: int, target: int, kind: Kind) -> Assigner:
+def _assigner(plan: Pass, source: int, target: int, kind: Kind, before: int) -> Assigner:
     parent = None if source == RAW else plan.nodes[source].window
-    return assign(source, target, parent, plan.nodes[target].window, kind)
+    made = assign(source, target, parent, plan.nodes[target].window, kind)
+    return made if before == ALWAYS else replace(made, before=before)
 
 
 def _same_as_what_they_read(plan: Pass, reads: Mapping[int, int]) -> dict[int, int]:

@@ -109,6 +109,17 @@ class Group:
     """The columns to aggregate, if they are not the ones to make."""
     sessions: Sessions | None = None
     """How the group finds the sessions of rows, if no earlier step has."""
+    grid: int = 1
+    """A number of microseconds that divides the start of every instance."""
+
+    @property
+    def zeros(self) -> int:
+        """Return the number of lowest bits that are zero in every start.
+
+        >>> Group(("start",), (), (), Sql("end"), merges=False, grid=2_000_000).zeros
+        7
+        """
+        return (self.grid & -self.grid).bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True)
