@@ -33,9 +33,11 @@ CASES = int(os.environ.get("FACTOR_WINDOWS_CASES", "15"))
 
 
 @pytest.mark.parametrize("seed", seeds(range(CASES)))
-def test_a_generated_query_gives_what_naive_spark_gives(request, spark, seed):
+def test_a_generated_query_gives_what_naive_spark_gives(request, spark, monkeypatch, seed):
     if seed % 5 == 0:
         request.getfixturevalue("compiled")
+    if seed % 2:
+        monkeypatch.setattr(choose, "TASKS_OF_FEW", 0)
     rng = random.Random(seed)
     events = events_of(rng, spark)
     functions = rng.choice(
@@ -339,8 +341,10 @@ def test_names_of_any_kind_work(spark):
     assert sorted(map(tuple, found.withColumns(times).collect())) == sorted(expected)
 
 
-def test_text_of_any_kind_is_a_key(spark):
-    """Inside, text is grouped as bytes: what is shown is text again, and null stays apart from the empty text."""
+@pytest.mark.parametrize("few", [0, 2])
+def test_text_of_any_kind_is_a_key(spark, monkeypatch, few):
+    """Inside, text may be grouped as bytes: what is shown is text again, and null stays apart from the empty text."""
+    monkeypatch.setattr(choose, "TASKS_OF_FEW", few)
     texts = [
         "'a'",
         "'A'",
@@ -438,6 +442,8 @@ def test_packed_panes_give_what_naive_spark_gives(request, spark, monkeypatch, s
     monkeypatch.setattr(choose, "CHUNK_RANGES", 1)
     monkeypatch.setattr(work, "STAGES", {layout.Distribution.BY_KEY_AND_CHUNK: -1e6 * (seed % 2)})
     monkeypatch.setattr(choose, "layouts", only_packed(choose.layouts))
+    if seed % 3:
+        monkeypatch.setattr(choose, "TASKS_OF_FEW", 0)
     if seed % 5 == 0:
         request.getfixturevalue("compiled")
     rng = random.Random(seed)

@@ -263,15 +263,16 @@ def _reuses(on_spark: SparkColumns) -> bool:
 
 def render(compiled: PhysicalPlan, on_spark: SparkColumns, events: DataFrame) -> DataFrame:
     """Render each step as an operator."""
-    keeps_text, shown = compiled.layout.fits_fast_hash, []
+    keeps_text, shown = compiled.layout.groups_text, []
     rows = on_spark.scan(compiled.scan, events, keeps_text=keeps_text)
+    is_last = len(compiled.layout.levels) == 1
     for step in compiled.steps[1:-1]:
         if isinstance(step, Aside):
             # Spark shuffles once for all that reads the same rows, and a union keeps each branch unchanged.
             shown.append(on_spark.show(step.show, on_spark.shown_as(step.node, rows)))
         else:
             rows = take(step, rows, on_spark)
-            if keeps_text and isinstance(step, Group):
+            if keeps_text and not is_last and isinstance(step, Group):
                 rows, keeps_text = on_spark.with_grouped_keys(rows), False
     return on_spark.noted(reduce(DataFrame.union, [*shown, on_spark.show(compiled.show, rows)]))
 

@@ -60,8 +60,8 @@ class SparkColumns:
         """With `text_as_bytes`, shuffle and group text keys as bytes, which takes a third less time.
 
         Spark's first, fast hash table takes text but not bytes; it is slower than the second one where text and time
-        make many groups. Where they make few, as pane rows do, `scan` leaves text as it is. With `earlier`, states are
-        laid out as in an earlier version, whose checkpoint continues. Names differ from those of the events, and of the
+        make many groups. Where the first level makes few, `scan` leaves text as it is. With `earlier`, states are laid
+        out as in an earlier version, whose checkpoint continues. Names differ from those of the events, and of the
         rows joined to them, `beside`. With `counts_values`, aggregates that can be computed from how often each value
         occurs are laid out that way, if their types allow it; but together with sessions only if a plan `keeps_panes`.
         """

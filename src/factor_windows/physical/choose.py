@@ -44,7 +44,7 @@ OPERATOR = 250e6
 FEW_EVENTS = 200_000
 """Batches of fewer events are not looked at, and may be shuffled by key even if the number of keys is unknown."""
 TASKS_OF_FEW = 2
-"""The number of tasks that few pane rows are divided among; a fast hash table that overflows costs little."""
+"""The number of tasks that few rows are divided among; a fast hash table that overflows costs little."""
 ASSUMED_EVENTS = 1e7
 """The number of events assumed in a batch, if unknown."""
 DENSITIES = (3.0, 0.1)
@@ -97,8 +97,8 @@ def choose_layout(
     if streaming:
         return replace(chosen, notes=(_depth_note(depth, works),))
     notes = (_depth_note(depth, works), *_notes(chosen, work))
-    fits = chosen.pane_row is not None and work.first_rows(chosen) * cost.units <= FAST_HASH_GROUPS * TASKS_OF_FEW
-    return replace(chosen, partitions=_partitions(chosen, work), fits_fast_hash=fits, notes=notes)
+    partitioned = _partitions(chosen, work)
+    return replace(chosen, partitions=partitioned, groups_text=_groups_text(chosen, work), notes=notes)
 
 
 def _chains(plan: Pass, layout: Layout) -> bool:
@@ -185,6 +185,12 @@ def _partitions(layout: Layout, work: Work) -> int | None:
     needed = ceil(done * work.cost.units / MERGES_PER_PARTITION)
     most = max(partitions, min(FINER * partitions, MANY_PARTITIONS))
     return min(needed, most) if needed > partitions else None
+
+
+def _groups_text(layout: Layout, work: Work) -> bool:
+    """Say whether to group text as it is at first; not if rows were already shuffled by their keys, as bytes."""
+    is_moved = layout.distribution is Distribution.EVENTS_BY_KEY or work.plan.query.has_sessions
+    return not is_moved and work.first_rows(layout) * work.cost.units <= FAST_HASH_GROUPS * TASKS_OF_FEW
 
 
 def _notes(layout: Layout, work: Work) -> Iterator[str]:

@@ -70,8 +70,8 @@ class Layout:
     """Why the plan runs this way, a sentence for each choice."""
     pane_row: PaneRow | None = None
     """How the first level packs several panes into a row, if it does."""
-    fits_fast_hash: bool = False
-    """Whether these rows are so few that Spark's fast hash table holds them."""
+    groups_text: bool = False
+    """Whether the first level groups text as it is: its rows are so few that Spark's fast hash table holds them."""
     asides: bool = False
     """Whether each level shows what it computes, so that later levels need not pass it on."""
     appended: int | None = None
