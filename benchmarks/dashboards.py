@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks.results import Result
-from benchmarks.streaming import BATCH, in_order, read_stream, steady
+from benchmarks.streaming import BATCH, steady, stream_of
 from factor_windows.algebra.calendar import AnyWindow, parse_window
 from factor_windows.engines import spark_queries as many
 from factor_windows.engines.spark_stream import use_rocksdb
@@ -152,10 +152,8 @@ def _on_a_stream(
 ) -> tuple[dict[str, list[float]], dict[str, dict[str, int]], tuple[str, ...]]:
     use_rocksdb(spark)
     events = readings(spark, BATCH * BATCHES)
-    events.repartitionByRange(BATCHES, "ts").write.parquet(str(folder / "in"))
-    in_order(folder / "in")
     plan = optimize(DASHBOARDS, rate=100, unit="1 second", keys=20)
-    stream = read_stream(spark, str(folder / "in"), events.schema)
+    stream = stream_of(events, folder / "in", BATCHES)
     shared = many.stream(plan, stream, mode="append", checkpoint=None)
     seconds, state = {}, {}
     seconds[TOGETHER], state[TOGETHER] = steady(shared, "together")

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.experiments import TEN_HOPPING, TEN_TUMBLING
 from benchmarks.results import Result
-from benchmarks.streaming import BATCH, BATCHES, WARM_UP, in_order, read_stream
+from benchmarks.streaming import BATCH, BATCHES, WARM_UP, stream_of
 from benchmarks.timing import rounds
 from factor_windows.algebra.window import Window, hopping, tumbling
 from factor_windows.engines.spark_stream import use_rocksdb
@@ -132,9 +132,7 @@ def _streamed(spark: SparkSession, case: Case, query: Query, folder: Path) -> di
     """Run the same stream through the plan's operators, into a store, and into a store that reports changes."""
     use_rocksdb(spark)
     events = devices(spark, case.events)
-    events.repartitionByRange(BATCHES, "ts").write.parquet(str(folder / "in"))
-    in_order(folder / "in")
-    stream = read_stream(spark, str(folder / "in"), events.schema)
+    stream = stream_of(events, folder / "in", BATCHES)
     chain = optimize(query, rate=100, unit="1 second", keys=20).run(stream)
     writer = chain.writeStream.format("noop").option("checkpointLocation", str(folder / "chain"))
     seconds = {"two operators": _batch_times(writer.outputMode("append").trigger(availableNow=True).start())}

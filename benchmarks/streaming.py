@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from benchmarks.experiments import TEN_HOPPING, TEN_TUMBLING
 from benchmarks.results import Result
@@ -24,6 +23,8 @@ from factor_windows.spark.naive import naive
 BATCH = 250_000
 """Events in a micro-batch."""
 BATCHES = 8
+FILES = 2
+"""Files in a micro-batch, each read by a task: like a topic's partitions, they keep all cores busy."""
 WARM_UP = 3
 """The number of micro-batches that are not counted."""
 WATERMARK = "10 seconds"
@@ -55,10 +56,7 @@ def measure(spark: SparkSession, case: Case) -> Result:
     plan = optimize(query, rate=100, unit="1 second", keys=20)
     seconds, state = {}, {}
     with TemporaryDirectory(prefix="factor-windows-") as folder:
-        events = devices(spark, BATCHES * BATCH)
-        events.repartitionByRange(BATCHES, "ts").write.parquet(f"{folder}/in")
-        in_order(Path(folder) / "in")
-        stream = read_stream(spark, f"{folder}/in", events.schema)
+        stream = stream_of(devices(spark, BATCHES * BATCH), Path(folder) / "in", BATCHES)
         for name, frame in (("naive", naive(query, stream)), ("best", plan.run(stream))):
             seconds[name], state[name] = steady(frame, name)
     count, different = _compared(spark.table("naive"), spark.table("best"))
@@ -74,16 +72,14 @@ def measure(spark: SparkSession, case: Case) -> Result:
     )  # fmt: skip
 
 
-def read_stream(spark: SparkSession, folder: str, schema: StructType) -> DataFrame:
-    """Read files one by one as a stream."""
-    files = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
-    return files.withWatermark("ts", WATERMARK)
-
-
-def in_order(folder: Path) -> None:
-    """Make the files be read in the order of their names, which is that of time."""
+def stream_of(events: DataFrame, folder: Path, batches: int) -> DataFrame:
+    """Write events to files in order of time, and read them as a stream of that many micro-batches."""
+    events.repartitionByRange(batches * FILES, "ts").write.parquet(str(folder))
+    # Spark reads the oldest files first.
     for number, path in enumerate(sorted(folder.glob("*.parquet"))):
         os.utime(path, (number + 1, number + 1))
+    reader = events.sparkSession.readStream.schema(events.schema).option("maxFilesPerTrigger", FILES)
+    return reader.parquet(str(folder)).withWatermark("ts", WATERMARK)
 
 
 def _compared(naive: DataFrame, best: DataFrame) -> tuple[int, int]:
