@@ -249,10 +249,18 @@ def keyed(*windows, function="min(v)", **options):
 
 def test_panes_of_few_events_are_packed_and_those_of_many_are_not():
     few = keyed(*(tumbling(f"{n}s") for n in (10, 15, 20, 35)))
-    many = keyed(*(tumbling(f"{n}m") for n in (10, 15, 20, 35)))
+    many = keyed(*(tumbling(f"{n}m") for n in (10, 15, 20, 35)), statistics=Stream(20.0, 20, 10**7))
     packs = [choose_layout(plan.passes[0], packing=Packing.of(query)).pane_row for query, plan in (few, many)]
     assert packs[0] is not None
     assert packs[1] is None
+
+
+def test_panes_are_packed_where_that_makes_few_groups_of_many():
+    """Spark's fast hash table then holds the groups of the first level."""
+    query, plan = keyed(*(tumbling(f"{n}m") for n in (10, 15, 20, 35)))
+    layout = choose_layout(plan.passes[0], packing=Packing.of(query))
+    plain = choose_layout(plan.passes[0])
+    assert (layout.pane_row is not None, layout.groups_text, plain.groups_text) == (True, True, False)
 
 
 def test_packs_are_not_worth_their_code_for_few_events():

@@ -37,7 +37,7 @@ def test_a_generated_query_gives_what_naive_spark_gives(request, spark, monkeypa
     if seed % 5 == 0:
         request.getfixturevalue("compiled")
     if seed % 2:
-        monkeypatch.setattr(choose, "TASKS_OF_FEW", 0)
+        monkeypatch.setattr(work, "FEW_GROUPS", 0)
     rng = random.Random(seed)
     events = events_of(rng, spark)
     functions = rng.choice(
@@ -341,10 +341,10 @@ def test_names_of_any_kind_work(spark):
     assert sorted(map(tuple, found.withColumns(times).collect())) == sorted(expected)
 
 
-@pytest.mark.parametrize("few", [0, 2])
+@pytest.mark.parametrize("few", [0, work.FEW_GROUPS])
 def test_text_of_any_kind_is_a_key(spark, monkeypatch, few):
     """Inside, text may be grouped as bytes: what is shown is text again, and null stays apart from the empty text."""
-    monkeypatch.setattr(choose, "TASKS_OF_FEW", few)
+    monkeypatch.setattr(work, "FEW_GROUPS", few)
     texts = [
         "'a'",
         "'A'",
@@ -362,7 +362,9 @@ def test_text_of_any_kind_is_a_key(spark, monkeypatch, few):
     )
     windows = [tumbling("20s"), tumbling("30s"), hopping("40s", "20s")]
     query = Query(time="ts", keys=["k", "upper(k) AS u"], windows=windows, aggregates=["sum(v) AS s"])
-    found = optimize(query).run(events)
+    plan = optimize(query, rate=1, unit="1 second", keys=8)
+    assert batch.explained(plan.passes[0], events).layout.groups_text == bool(few)
+    found = plan.run(events)
     assert [field.dataType.simpleString() for field in found.schema][:2] == ["string", "string"]
     assert differing_rows(found, naive(query, events)) == 0
     assert found.select(F.hex("k")).distinct().count() == 8
@@ -443,7 +445,7 @@ def test_packed_panes_give_what_naive_spark_gives(request, spark, monkeypatch, s
     monkeypatch.setattr(work, "STAGES", {layout.Distribution.BY_KEY_AND_CHUNK: -1e6 * (seed % 2)})
     monkeypatch.setattr(choose, "layouts", only_packed(choose.layouts))
     if seed % 3:
-        monkeypatch.setattr(choose, "TASKS_OF_FEW", 0)
+        monkeypatch.setattr(work, "FEW_GROUPS", 0)
     if seed % 5 == 0:
         request.getfixturevalue("compiled")
     rng = random.Random(seed)

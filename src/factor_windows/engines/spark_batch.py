@@ -271,17 +271,17 @@ def render(compiled: PhysicalPlan, on_spark: SparkColumns, events: DataFrame) ->
             # Spark shuffles once for all that reads the same rows, and a union keeps each branch unchanged.
             shown.append(on_spark.show(step.show, on_spark.shown_as(step.node, rows)))
         else:
-            rows = take(step, rows, on_spark)
+            rows = take(step, rows, on_spark, spread=True)
             if keeps_text and not is_last and isinstance(step, Group):
                 rows, keeps_text = on_spark.with_grouped_keys(rows), False
     return on_spark.noted(reduce(DataFrame.union, [*shown, on_spark.show(compiled.show, rows)]))
 
 
-def take(step: Step, rows: DataFrame, on_spark: SparkColumns) -> DataFrame:
-    """Apply a step to rows."""
+def take(step: Step, rows: DataFrame, on_spark: SparkColumns, *, spread: bool = False) -> DataFrame:
+    """Apply a step to rows; where groups are `spread`, a group may add a column that nothing reads."""
     match step:
         case Group():
-            return on_spark.group(step, rows, step.by, spread=True)
+            return on_spark.group(step, rows, step.by, spread=spread)
         case FindSessions():
             return on_spark.in_sessions(step, rows)
         case ScanBlocks():

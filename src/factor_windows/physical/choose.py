@@ -14,7 +14,7 @@ from factor_windows.algebra.window import readable
 from factor_windows.cost.spark import SparkCost
 from factor_windows.physical.counting_work import CountingWork
 from factor_windows.physical.layout import Distribution, Layout, layouts, layouts_of_panes
-from factor_windows.physical.work import FAST_HASH_GROUPS, PARTITIONS, Work
+from factor_windows.physical.work import PARTITIONS, Work
 from factor_windows.tree import Pass
 
 CHUNK_RANGES = 64
@@ -43,8 +43,6 @@ OPERATOR = 250e6
 """The price of a stateful operator in every micro-batch, whatever its rows, in nanoseconds: it commits its state."""
 FEW_EVENTS = 200_000
 """Batches of fewer events are not looked at, and may be shuffled by key even if the number of keys is unknown."""
-TASKS_OF_FEW = 2
-"""The number of tasks that few rows are divided among; a fast hash table that overflows costs little."""
 ASSUMED_EVENTS = 1e7
 """The number of events assumed in a batch, if unknown."""
 DENSITIES = (3.0, 0.1)
@@ -97,8 +95,7 @@ def choose_layout(
     if streaming:
         return replace(chosen, notes=(_depth_note(depth, works),))
     notes = (_depth_note(depth, works), *_notes(chosen, work))
-    partitioned = _partitions(chosen, work)
-    return replace(chosen, partitions=partitioned, groups_text=_groups_text(chosen, work), notes=notes)
+    return replace(chosen, partitions=_partitions(chosen, work), groups_text=work.groups_few(chosen), notes=notes)
 
 
 def _chains(plan: Pass, layout: Layout) -> bool:
@@ -185,12 +182,6 @@ def _partitions(layout: Layout, work: Work) -> int | None:
     needed = ceil(done * work.cost.units / MERGES_PER_PARTITION)
     most = max(partitions, min(FINER * partitions, MANY_PARTITIONS))
     return min(needed, most) if needed > partitions else None
-
-
-def _groups_text(layout: Layout, work: Work) -> bool:
-    """Say whether to group text as it is at first; not if rows were already shuffled by their keys, as bytes."""
-    is_moved = layout.distribution is Distribution.EVENTS_BY_KEY or work.plan.query.has_sessions
-    return not is_moved and work.first_rows(layout) * work.cost.units <= FAST_HASH_GROUPS * TASKS_OF_FEW
 
 
 def _notes(layout: Layout, work: Work) -> Iterator[str]:

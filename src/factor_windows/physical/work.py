@@ -22,6 +22,10 @@ ROWS_PER_PARTITION = 15_000
 """The least number of rows in a partition where Spark may merge small ones: they take a megabyte."""
 FAST_HASH_GROUPS = 65_536
 """The number of groups that Spark's fast hash table is assumed to hold; updates of others take longer."""
+FEW_GROUPS = 2 * FAST_HASH_GROUPS
+"""The most groups of a first level that are few: tasks share them, and a fast table that overflows costs little."""
+CROWDED_BY_FEW = 0.5
+"""The share of the surcharge for keys that remains where groups are few."""
 STAGES = {Distribution.BY_KEY: 1.0, Distribution.BY_KEY_AND_CHUNK: 3.0}
 """The price of planning a shuffle of partial results and generating its code, in stages: mostly in a first run."""
 STAGES_TO_PACK = 1.5
@@ -107,7 +111,7 @@ class Work:
         emitted = [self.first_rows(layout), *(sum(rows[place] for place in level.nodes) for level in layout.levels[1:])]
         crowded = 0.0
         if cost.keyed:
-            crowded = reads[0]
+            crowded = reads[0] * (CROWDED_BY_FEW if self.groups_few(layout) else 1.0)
         elif FAST_HASH_GROUPS < emitted[0] * cost.units < inf:
             crowded = reads[0] * (1 - FAST_HASH_GROUPS / (emitted[0] * cost.units))
         moves, moved = self._moves(layout, reads, emitted)
@@ -194,6 +198,12 @@ class Work:
         if layout.pane_row is None:
             return sum(self.rows[place] for place in nodes)
         return self.cost.rows_of(replace(self.plan.nodes[nodes[0]].node, window=layout.pane_row.window))
+
+    def groups_few(self, layout: Layout) -> bool:
+        """Say whether the first level is known to make few groups, of events that were not shuffled before."""
+        is_moved = layout.distribution is Distribution.EVENTS_BY_KEY or self.plan.query.has_sessions
+        is_known = not self.cost.assumed and not is_moved
+        return is_known and self.first_rows(layout) * self.cost.units <= FEW_GROUPS
 
     def _moves(self, layout: Layout, reads: list[float], emitted: list[float]) -> tuple[int, float]:
         """Count how often rows are shuffled, and how many rows."""
