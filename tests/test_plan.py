@@ -14,6 +14,7 @@ from factor_windows.explain.picture import picture
 from factor_windows.search import plan_request
 
 GOLDEN = Path(__file__).parent / "golden"
+PAIR = (tumbling("20m"), tumbling("30m"))
 
 
 def plan_of(*windows, function="sum(t)", by=("device",), **options):
@@ -197,3 +198,10 @@ def test_planning_again_is_a_function_of_the_request(plan):
 def test_a_plan_that_was_read_can_be_planned_again(cost):
     plan = plan_of(tumbling("20m"), tumbling("30m"), tumbling("40m"), cost=cost, rate=3)
     assert plan_request(Plan.from_json(plan.to_json()).request) == plan
+
+
+@pytest.mark.parametrize(
+    ("windows", "counted"), [((tumbling("20m"),), "<b>1</b> window<"), (PAIR, "<b>2</b> windows<")]
+)
+def test_a_page_counts_windows_in_words_that_fit(windows, counted):
+    assert counted in plan_of(*windows).to_html()

@@ -77,8 +77,9 @@ def _in_script(text: str) -> str:
 
 def _figures(plan: Pass) -> Iterator[tuple[str, str]]:
     yield "cheaper, predicted", f"{share(plan.naive_cost, plan.cost):.1f} ×"
-    yield "windows", str(sum(len(member.query.names) for member in plan.workload.members))
-    yield "hidden nodes", str(sum(not node.exposed for node in plan.nodes))
+    windows = sum(len(member.query.names) for member in plan.workload.members)
+    for noun, count in (("window", windows), ("hidden node", sum(not node.exposed for node in plan.nodes))):
+        yield f"{noun}{'s' * (count != 1)}", str(count)
     yield "quality of the search", plan.status.replace("_", " ")
 
 
