@@ -18,6 +18,7 @@ from factor_windows.engines.spark_columns import SparkColumns
 from factor_windows.physical import choose
 from factor_windows.physical.work import Work
 from factor_windows.spark import footers
+from factor_windows.spark.compare import differing_rows
 from factor_windows.spark.naive import naive
 
 SECOND = 1_000_000
@@ -236,6 +237,26 @@ def test_a_session_may_leave_out_what_it_groups_by(spark, lengths):
     finally:
         spark.conf.unset("spark.sql.retainGroupColumns")
     assert found == by_hand == expected
+
+
+def test_so_may_a_session_in_which_results_are_compared_widened_or_analyzed(spark):
+    events = spark.range(100).selectExpr("timestamp_seconds(id) AS ts", "id % 3 AS `k ey`", "id AS v")
+    query = fw.Query(time="ts", keys=["`k ey`"], windows=[fw.tumbling("20s")], aggregates=["sum(v) AS s"])
+
+    def seen():
+        result = fw.optimize(query).run(events)
+        wide = fw.wide(result), fw.wide(result, latest=True), fw.wide(result.selectExpr("*"))
+        rows = [sorted(map(str, each.collect())) for each in wide]
+        measured = fw.analyze(events, time="ts", keys=["`k ey`"], sample=1)
+        return rows, measured, differing_rows(result, naive(query, events))
+
+    expected = seen()
+    try:
+        spark.conf.set("spark.sql.retainGroupColumns", "false")
+        assert seen() == expected
+    finally:
+        spark.conf.unset("spark.sql.retainGroupColumns")
+    assert expected[-1] == 0
 
 
 @pytest.mark.parametrize(("name", "aggregate"), [("true", "max(true)"), ("a b", "max(`a b`)"), ("V", "max(v)")])

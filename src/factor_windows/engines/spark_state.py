@@ -23,6 +23,7 @@ from factor_windows.errors import StoreError
 from factor_windows.physical import Target
 from factor_windows.physical.steps import Group, Step
 from factor_windows.spark.checkpoint import Note
+from factor_windows.spark.grouped import grouped
 from factor_windows.spark.types import types_of
 
 OPERATOR = "stateStoreSave"
@@ -78,7 +79,7 @@ class StreamState:
             .select("key", "key.*")
             .selectExpr(f"{node} AS node", f"{self.key.start} AS start", f"{self.key.end} AS end")
         )
-        found = rows.groupBy("node").agg(F.max("start"), F.max("end")).collect()
+        found = grouped(rows, ["node"], F.max("start"), F.max("end")).collect()
         if not found:
             return None
         # A growing window has instances whose start, as it counts them, is after events in them.

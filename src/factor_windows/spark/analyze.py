@@ -15,6 +15,7 @@ from factor_windows.cost.statistics import Statistics
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.functions.guards import in_order, only_where
 from factor_windows.query import Query
+from factor_windows.spark.grouped import grouped
 from factor_windows.spark.look import estimated_keys
 from factor_windows.spark.messages import check_events
 from factor_windows.spark.restricted import persist
@@ -110,7 +111,9 @@ def _count_by_key(
         F.expr(microseconds(guarded(query.parsed_time.sql), types.time)).alias("t"),
         *(F.expr(in_order(each.where)).cast("int").alias(flags[each.name]) for each in queries if each.where),
     ).where(F.col("t").isNotNull())
-    by_key = seen.groupBy(*columns.values()).agg(
+    by_key = grouped(
+        seen,
+        list(columns.values()),
         F.count("*").alias("n"),
         F.min("t").alias("low"),
         F.max("t").alias("high"),

@@ -6,6 +6,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType
 
+from factor_windows.spark.grouped import grouped
+
 TOLERANCE = 1e-9
 """The relative difference allowed between floating-point numbers: sums depend on the order of their terms."""
 
@@ -19,11 +21,12 @@ def compared(left: DataFrame, right: DataFrame) -> tuple[int, int]:
     """Count the rows on the left, and the rows of either side that differ."""
     floats = [place for place, field in enumerate(left.schema) if isinstance(field.dataType, DoubleType | FloatType)]
     exact = [place for place in range(len(left.columns)) if place not in floats]
+    inexact = f"array_sort(collect_list(struct({', '.join(f'c{place}' for place in floats) or '1'})))"
     sides = [
-        frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
-        .groupBy(*(f"c{place}" for place in exact))
-        .agg(
-            F.expr(f"array_sort(collect_list(struct({', '.join(f'c{place}' for place in floats) or '1'})))").alias(name)
+        grouped(
+            frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))),
+            [f"c{place}" for place in exact],
+            F.expr(inexact).alias(name),
         )
         for frame, name in ((left, "here"), (right, "there"))
     ]

@@ -12,6 +12,7 @@ from pyspark.sql.types import TimestampNTZType
 from factor_windows.errors import OptionError, QueryError
 from factor_windows.functions.expression import quoted
 from factor_windows.query import WINDOW_COLUMNS
+from factor_windows.spark.grouped import grouped
 from factor_windows.spark.result import WINDOW_NAMES
 
 _STRANGERS = (
@@ -44,11 +45,11 @@ def wide(
         F.expr(f"{chosen.format(quoted(value))} FILTER (WHERE window_id = {number})").alias(title)
         for (value, number), title in titles.items()
     ]
-    groups = [F.col(quoted(key)) for key in keys]
+    groups = [quoted(key) for key in keys]
     if not latest:
-        return rows.groupBy(*groups, "window_end").agg(*columns)
+        return grouped(rows, [*groups, "window_end"], *columns)
     # Without keys, Spark returns a row even if there are no rows.
-    return rows.groupBy(*groups).agg(F.max("window_end").alias("window_end"), *columns).where("window_end IS NOT NULL")
+    return grouped(rows, groups, F.max("window_end").alias("window_end"), *columns).where("window_end IS NOT NULL")
 
 
 def _parts(result: DataFrame) -> tuple[list[str], list[str]]:
@@ -77,7 +78,7 @@ def _windows(result: DataFrame) -> list[str]:
     if noted:
         return list(noted)
     length = F.expr("min(window_end - window_start)")
-    found = result.groupBy("window_id").agg(length.alias("length")).orderBy("length", "window_id").collect()
+    found = grouped(result, ["window_id"], length.alias("length")).orderBy("length", "window_id").collect()
     if not found:
         raise QueryError("the result has no rows, and its window_id no longer says which windows there are")
     return [row[0] for row in found]
