@@ -23,10 +23,10 @@ from factor_windows.physical.steps import Show
 from factor_windows.physical.terms import Column, Sql, Term, look_up
 from factor_windows.plan import Plan
 from factor_windows.query import WINDOW_COLUMNS, Query
+from factor_windows.spark.grouped import grouped
 from factor_windows.spark.labels import Labels, check_labels, check_names
 from factor_windows.spark.look import look
 from factor_windows.spark.messages import check_events, spark_says
-from factor_windows.spark.settings import keeps_groups
 from factor_windows.spark.types import microseconds
 
 EVENTS = "events"
@@ -218,9 +218,7 @@ class Trailing:
         return together.selectExpr("*", f"explode(sequence({self.first}, {self.last})) AS {self.names.node}")
 
     def _group(self, rows: DataFrame, by: list[str], aggregates: Iterable[tuple[str, str]]) -> DataFrame:
-        kept = [] if keeps_groups(rows) else by
-        computed = (f"{sql} AS {name}" for name, sql in aggregates)
-        return rows.groupBy(*by).agg(*(F.expr(text) for text in (*kept, *computed)))
+        return grouped(rows, by, *(F.expr(f"{sql} AS {name}") for name, sql in aggregates))
 
     @property
     def _instance(self) -> list[str]:
